@@ -76,7 +76,7 @@ def task_params(aggregator: str, **changes: Any) -> TaskParams:
     terms = TaskParams(
         spec_hash=bytes(32), aggregator=aggregator, pool=10_001, hospital_bond=BOND, voter_bond=BOND,
         aggregator_bond=BOND, tick_bounty=0, rounds=2, cohorts=1, min_cohort_size=1, min_hospitals=1, max_hospitals=2,
-        min_voters=1, max_voters=1, seats=1, min_reveals=1, statistics_blobs=1, update_blobs=1, digests=False,
+        min_voters=1, max_voters=1, seats=1, min_reveals=1, statistics_blobs=1, update_blobs=1, shards=1, digests=False,
         decoys=False, masked=False,
         update_bits=LAYOUT.bits, lane_bits=LAYOUT.lane_bits, rows_per_weight=10, max_weight=16,
         accept_floor=-10_000, harmful_below=-50_000, tolerance_abs=1_000, tolerance_bps=1_000, decoy_margin=50_000,
@@ -231,6 +231,7 @@ class TaskDriver:
     terms: dict[str, Any] = field(default_factory=dict)
     layout: LaneLayout = LAYOUT
     statistics: tuple[LaneLayout, int] | None = None  # layout and lanes of round 0, where they are others
+    proposed: int = 0  # a shard's number: it is not proposed again
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
@@ -240,7 +241,10 @@ class TaskDriver:
         self.operator = self.chain.treasury
         counts = {"max_hospitals": self.hospitals, "max_voters": self.voters, "seats": self.voters}
         self.params = task_params(self.aggregator.address, **counts | self.terms)
-        self.task = self.operator.operator.propose(self.params)
+        if self.proposed:
+            self.params = self.operator.tasks.params(self.proposed)
+            self.aggregator = self.chain.accounts[self.params.aggregator]
+        self.task = self.proposed or self.operator.operator.propose(self.params)
         self.updates: dict[tuple[int, int], Update] = {}
         self.ballots: dict[tuple[int, int], tuple[list[int], bytes]] = {}
 
@@ -253,6 +257,10 @@ class TaskDriver:
     @property
     def round(self) -> int:
         return self.operator.tasks.state(self.task).round
+
+    @property
+    def deadline(self) -> int:
+        return self.operator.tasks.state(self.task).deadline
 
     @property
     def round_state(self) -> RoundState:

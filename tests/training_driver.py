@@ -84,7 +84,7 @@ class TrainingTask(TaskDriver):
 
     def settle_in(self) -> Self:
         for index, ledger in enumerate(self.nodes):
-            home, random = self.folder / f"h{index}", np.random.default_rng(index)
+            home, random = self.folder / f"h{index + 100 * self.seed}", np.random.default_rng(index + 100 * self.seed)
             ages = random.uniform(0, 120, ROWS[index])
             rows = "\n".join(f"{age:.1f},{int(age > 50)}" for age in ages)
             made = hospital_settings(self.chain, self.task, home, home / "rows.csv")
@@ -135,12 +135,22 @@ class TrainingTask(TaskDriver):
 
 
 def propose(chain: LocalChain, folder: Path, raw: bytes, known: Sequence[Ledger] = ()) -> TrainingTask:
+    return shards(chain, folder, raw, known)[0]
+
+
+def shards(chain: LocalChain, folder: Path, raw: bytes, known: Sequence[Ledger] = ()) -> list[TrainingTask]:
+    """All shards of a task file, which have one store."""
     store = ArtifactStore(folder / "artifacts")
     spec = parse_task_spec(raw)
     (aggregator,) = chain.staked(Role.AGGREGATOR, 1, 10**22)
     params = task_params(spec, store.put_file(raw), aggregator.address)
     terms = {name: value for name, value in vars(params).items() if name != "aggregator"}
-    return TrainingTask(
-        chain, lanes=spec.lanes, layout=spec.update_layout, terms=terms,
-        statistics=(spec.statistics_layout, spec.statistics_values), known=known, folder=folder, spec=spec,
-    ).settle_in()  # fmt: skip
+    found: list[TrainingTask] = []
+    for shard in range(params.shards):
+        proposed = found[0].task + shard if found else 0
+        one = TrainingTask(
+            chain, lanes=spec.lanes, layout=spec.update_layout, terms=terms, seed=shard, proposed=proposed,
+            statistics=(spec.statistics_layout, spec.statistics_values), known=known, folder=folder, spec=spec,
+        )  # fmt: skip
+        found.append(one.settle_in())
+    return found

@@ -25,11 +25,7 @@ from bench.results_store import say
 MEMORY_LOOK = 3.0
 MIB = 2**20
 ROUND = 1  # the training round; before it the statistics
-PHASES = {
-    Phase.JOINING: "joining", Phase.FORMING: "forming", Phase.COMMITTING: "committing", Phase.UPLOADING: "uploading",
-    Phase.PUBLISHING: "publishing", Phase.DRAWING: "drawing", Phase.SCORING: "scoring", Phase.REVEALING: "revealing",
-    Phase.DISCLOSING: "disclosing",
-}  # fmt: skip
+PHASES = {phase: phase.name.lower() for phase in Phase}
 # What a transaction is for, by the calls in it, the first that fits.
 KINDS = {
     "forming": ("formCohorts",),
@@ -198,6 +194,11 @@ def told(
     first, last = min(span["from_s"] for span in rounds), max(span["to_s"] for span in rounds)
     return {
         "size": asdict(size),
+        "models": size.models,
+        "hospitals": size.hospitals,
+        "gas": sum(one.gas for one in counted),
+        "wall_s": round(last - first, 1),
+        "peak_mib": round(peaks["all"]),
         "cohort_hospitals": size.hospitals // size.tasks // size.cohorts,
         "parameters": network.spec.parameters,
         "seconds": {

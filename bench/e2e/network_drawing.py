@@ -17,6 +17,7 @@ SHADES = {
     "staking": "#c3c9d4",
     "delegating": "#b9c7a0",
     "disclosing": "#7a4b8c",
+    "settling": "#4b5d8c",
     "leaving": "#a3a3a3",
     "claiming": "#6d8f4e",
     "proposing": "#8a8f98",
@@ -52,7 +53,7 @@ def draw(result: dict[str, Any], folder: Path, name: str) -> None:
     above.legend(shown.values(), shown, ncols=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     above.set_title(
         f"{size['hospitals']:,} hospitals, {size['voters']:,} voters, {size['delegators']:,} delegators in"
-        f" {size['tasks']} tasks: one full round",
+        f" {_counted(size['tasks'], 'task')} of {_counted(result['models'], 'model')}: one full round",
         loc="left",
         pad=14,
     )
@@ -74,6 +75,10 @@ def draw(result: dict[str, Any], folder: Path, name: str) -> None:
     below.legend(legend.values(), legend, ncols=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     below.set_title(f"{result['transactions']:,} transactions, {result['gas_all'] / 1e6:,.0f} million gas", loc="left")
     write_figure(folder, name, drawn)
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' if number > 1 else ''}"
 
 
 def _bar(axes: Axes, span: dict[str, Any], kind: str, rows: Sequence[int], legend: dict[str, Any]) -> None:

@@ -23,11 +23,12 @@ from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY, LocalNode
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
-from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec, spec_hash
 from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key
 from consilium_core.private_files import write_private_file
-from consilium_lab.demo.datasets import DemoData, deal_wdbc, write_rows
+from consilium_lab.demo.datasets import DemoData, deal_wdbc
+from consilium_lab.demo.homes import data_settings
 from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_server.certificates import ensure_certificates
 from eth_account import Account
@@ -42,13 +43,16 @@ DELEGATED = 10 * TOKEN
 WINDOWS = dict.fromkeys(("join", "commit", "upload", "publish", "score", "reveal"), 7_200)  # no deadline is measured
 TRAINING_ROWS, HELD_OUT_ROWS = 40, 40
 REQUESTS = 250  # of one batch to the chain
-GAS = hex(200_000)  # of an unsigned transaction
+GAS = hex(300_000)  # of an unsigned transaction
 TICK = 1.0  # seconds
 
 
 @dataclass(frozen=True)
 class Size:
-    """Of a network; `cohorts` and `seats` are of one task. Parties are dealt evenly to tasks."""
+    """Of a network; `cohorts` and `seats` are of one task. Parties are dealt evenly to tasks.
+
+    `is_one_model`: the tasks are shards of one model, and have one aggregator.
+    """
 
     tasks: int
     hospitals: int
@@ -56,6 +60,11 @@ class Size:
     delegators: int
     cohorts: int
     seats: int
+    is_one_model: bool = False
+
+    @property
+    def models(self) -> int:
+        return 1 if self.is_one_model else self.tasks
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,8 @@ class Network:
         self.node, self.store = node, ArtifactStore(home / "artifacts")
         self.operator = self._party("operator", 0)
         self.aggregators = [self._party("aggregator", index) for index in range(size.tasks)]
+        if size.is_one_model:  # a home for each shard
+            self.aggregators = [replace(one, account=self.aggregators[0].account) for one in self.aggregators]
         self.hospitals = [self._party("hospital", index) for index in range(size.hospitals)]
         self.voters = [self._party("voter", index) for index in range(size.voters)]
         self.delegators = [self._party("delegator", index) for index in range(size.delegators)]
@@ -163,7 +174,10 @@ class Network:
                 held_out=data.held_out[index :: size.tasks],
             )
             spec = spec_of(size, part)
-            self.tasks.append(self._task(spec, aggregator, hospitals, voters, part, authority))
+            if index < size.models:
+                numbers = self._propose(spec, aggregator)
+            number = numbers[index % len(numbers)]
+            self.tasks.append(self._task(number, spec, aggregator, hospitals, voters, part, authority))
         self.spec = spec
         self.plan = Plan(str(home), node.url, spec.money.voter_bond, self.tasks)
 
@@ -172,7 +186,7 @@ class Network:
 
     @property
     def parties(self) -> list[Party]:
-        return [self.operator, *self.aggregators, *self.hospitals, *self.voters, *self.delegators]
+        return [self.operator, *self.aggregators[: self.size.models], *self.hospitals, *self.voters, *self.delegators]
 
     def _fund(self) -> None:
         self.unsigned.ask([("anvil_setBalance", [party.address, ETHER]) for party in self.parties])
@@ -180,13 +194,20 @@ class Network:
         pools = self.size.tasks * WEALTH * 4
         self.unsigned.carry_out(
             [
-                (self.treasury.address, transfer(one.address, pools if one is self.operator else WEALTH))
+                (self.treasury.address, transfer(one.address, WEALTH if one.role in ("hospital", "voter") else pools))
                 for one in self.parties
             ]
         )
 
+    def _propose(self, spec: TaskSpec, aggregator: Party) -> range:
+        """The numbers of a model's tasks."""
+        digest = self.store.put_file(task_text(spec))
+        operator = Ledger(Connection(self.node.url, self.operator.account), self.ledger.deployment)
+        return operator.tasks.shards(operator.operator.propose(task_params(spec, digest, aggregator.address)))
+
     def _task(
         self,
+        number: int,
         spec: TaskSpec,
         aggregator: Party,
         hospitals: Sequence[Party],
@@ -194,10 +215,7 @@ class Network:
         data: DemoData,
         authority: bytes,
     ) -> TaskPlan:
-        """Proposed, with the homes of all its parties, and the hospitals' yes."""
-        digest = self.store.put_file(tomli_w.dumps(spec.model_dump(mode="json", exclude_none=True)).encode())
-        operator = Ledger(Connection(self.node.url, self.operator.account), self.ledger.deployment)
-        number = operator.operator.propose(task_params(spec, digest, aggregator.address))
+        """The homes of all its parties, and the hospitals' yes."""
         settings = {
             "chain_url": self.node.url,
             "deployment": str(self.home / "deployment.json"),
@@ -206,20 +224,20 @@ class Network:
         policy = {"operators": [self.operator.address], "models": [spec.model.name]}
         approval = Approval(
             place=self.ledger.folder_name(number),
-            spec_hash=digest.hex(),
+            spec_hash=spec_hash(task_text(spec)).hex(),
             approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
             superlink="127.0.0.1:1",  # nobody asks it
         )
         for party, rows in zip(hospitals, data.hospitals, strict=True):
             _write_key(party)
-            file = write_rows(rows, data.schema, party.home / "data")
+            found = data_settings((rows, data.schema), party.home, spec)
             make_transport_key(party.home / "transport.key")
             own = policy | {"columns": spec.data.used, "masked_only": True}
-            HospitalHome.create(party.home, settings | {"data": file.name}, own).approve(number, approval, authority)
+            HospitalHome.create(party.home, settings | found, own).approve(number, approval, authority)
         for party, rows in zip(voters, data.held_out, strict=True):
             _write_key(party)
-            file = write_rows(rows, data.schema, party.home / "data")
-            VoterHome.create(party.home, settings | {"data": file.name}, policy | {"metrics": [spec.judging.metric]})
+            found = data_settings((rows, data.schema), party.home, spec)
+            VoterHome.create(party.home, settings | found, policy | {"metrics": [spec.judging.metric]})
         _write_key(aggregator)
         config = settings | {
             "home": str(aggregator.home),
@@ -233,7 +251,7 @@ class Network:
         return TaskPlan(number, str(aggregator.home / "node.toml"), **of)
 
     def stake(self) -> None:
-        """Hospitals and voters become nodes, with the bond of a task at stake."""
+        """Hospitals, voters and aggregators become nodes, with the bonds of their tasks at stake."""
         staking, token, money = (
             self.ledger.contracts.staking.contract,
             self.ledger.contracts.token.contract.functions,
@@ -241,6 +259,8 @@ class Network:
         )
         bonds = [(one, Role.HOSPITAL, money.hospital_bond * TOKEN) for one in self.hospitals]
         bonds += [(one, Role.VOTER, money.voter_bond * TOKEN) for one in self.voters]
+        bond = self.size.tasks // self.size.models * money.aggregator_bond * TOKEN
+        bonds += [(one, Role.AGGREGATOR, bond) for one in self.aggregators[: self.size.models]]
         self.unsigned.carry_out(
             [
                 (party.address, call)
@@ -332,4 +352,10 @@ def deal(size: Size) -> DemoData:
 
 def spec_of(size: Size, data: DemoData) -> TaskSpec:
     """The demo's task, masked and with decoys, of one training round."""
-    return task_spec(data, TaskSettings(rounds=1, cohorts=size.cohorts, seats=size.seats, windows=WINDOWS))
+    spec = task_spec(data, TaskSettings(rounds=1, cohorts=size.cohorts, seats=size.seats, windows=WINDOWS))
+    rounds = spec.rounds.model_copy(update={"shards": size.tasks // size.models})
+    return spec.model_copy(update={"rounds": rounds})
+
+
+def task_text(spec: TaskSpec) -> bytes:
+    return tomli_w.dumps(spec.model_dump(mode="json", exclude_none=True)).encode()

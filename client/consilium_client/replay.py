@@ -1,7 +1,8 @@
 """The model from the public record. Each party derives every base model itself, and asks no other party for it.
 
 A base model is the starting model, moved by the task's outer step (`outer`) in each settled round. The outer step
-takes the weighted mean of the accepted cohorts' published sums, spread over the parameters by the task's codec.
+takes the weighted mean of the accepted cohorts' published sums, spread over the parameters by the task's codec. Tasks
+that train one model together (shards) have one base.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome, RoundState
+from consilium_chain.rounds.shards import ShardSums, States
 from consilium_chain.rounds.signed_updates import agreed_base
-from consilium_chain.rounds.sums import PublishedSums
+from consilium_chain.rounds.sums import CohortSum
 from consilium_chain.tasks.start_specs import FileStart, SeedStart
 from consilium_chain.tasks.summary_counts import summed_counts
 from consilium_chain.tasks.task_spec import STATISTICS_BITS, STATISTICS_RANGE
@@ -42,7 +44,8 @@ class PublicRecord:
         """`depth`: tasks that start from this one, one from the other."""
         self._ledger, self._store, self._task, self._depth = ledger, store, task, depth
         spec = task.spec
-        self.sums = PublishedSums(ledger, store, task.number, spec)
+        self._shards = ShardSums(ledger, store, task.number, spec)
+        self.sums = self._shards.own
         self._fold = Fold(spec, task.params.spec_hash)
         self._states: dict[int, Folded] = {}
         self._sources: dict[
@@ -69,22 +72,24 @@ class PublicRecord:
         spec = self._task.spec
         return class_weights(self._round_0(), spec) if spec.counted_classes else None
 
-    def summary(self) -> NDArray[np.int64]:
-        """The counts of the summary over all hospitals, with their noise, (summary_values,). Raises as `statistics`."""
-        return summed_counts(self._round_0(), self._task.spec)
-
-    def _state_of_round_0(self) -> RoundState:
-        return self._ledger.tasks.round_state(self._task.number, STATISTICS_ROUND)
+    def summary(self) -> tuple[NDArray[np.int64], int]:
+        """The counts of the summary over all hospitals, with their noise, (summary_values,), and the number of these
+        hospitals. Raises as `statistics`.
+        """
+        return summed_counts(self._round_0(), self._task.spec), self._counted_sum().weight
 
     def _round_0(self) -> NDArray[np.float64]:
         """The sums of round 0 over all hospitals, float64 (statistics_values,)."""
-        state = self._state_of_round_0()
-        if state.outcome is not Outcome.SETTLED:
+        found = self._counted_sum()
+        return Quantiser(STATISTICS_BITS, STATISTICS_RANGE).dequantise_sum(found.lanes, found.weight)
+
+    def _counted_sum(self) -> CohortSum:
+        if self._is_uncounted():
             raise RecordIncomplete(f"round 0 of task {self._task.number} is not settled")
-        found = self.sums.cohort_sum(STATISTICS_ROUND, 0, state)
+        found = self._shards.counted()
         if found is None:
             raise ClientError("StatisticsOutOfRange", task=self._task.number)
-        return Quantiser(STATISTICS_BITS, STATISTICS_RANGE).dequantise_sum(found.lanes, found.weight)
+        return found
 
     def base(self, round_: int) -> Vector:
         """The model that round `round_` (1 …) starts from: float32 (p,)."""
@@ -103,7 +108,7 @@ class PublicRecord:
         another one. The record has the last word, not the hospitals: a node goes on with the model that it derives.
         """
         for done, source in sorted(self._sources.items()):
-            if done < round_ and source != self._source(self._ledger.tasks.round_state(self._task.number, done)):
+            if done < round_ and source != self._source(self._shards.states(done)):
                 self._forget_after(done)
                 emit("base-undone", round=done + 1)
                 break
@@ -132,11 +137,14 @@ class PublicRecord:
         self._states = {known: state for known, state in self._states.items() if known <= done}
         self._sources = {known: source for known, source in self._sources.items() if known < done}
         self._compared = {known for known in self._compared if known <= done}
-        self.sums.forget(done)
+        self._shards.forget(done)
 
     @staticmethod
-    def _source(state: RoundState) -> tuple[object, ...]:
-        return state.outcome, state.cohort_seed, state.survivors, state.accepted_cohorts, state.flipped_cohorts
+    def _source(states: States) -> tuple[object, ...]:
+        return tuple(
+            (task, one.outcome, one.cohort_seed, one.survivors, one.accepted_cohorts, one.flipped_cohorts)
+            for task, one in states.items()
+        )
 
     def latest_mean(self, round_: int) -> tuple[int, Coordinates] | None:
         """The latest settled round before `round_`, and its mean update, float64 (k,), in a task with control variates.
@@ -173,11 +181,11 @@ class PublicRecord:
         if FIRST_ROUND not in states:
             states, sources = {}, {}
             if self._task.spec.starts_counted:
-                sources[STATISTICS_ROUND] = self._source(self._state_of_round_0())
+                sources[STATISTICS_ROUND] = self._source(self._shards.states(STATISTICS_ROUND))
             states[FIRST_ROUND] = self._fold.begin(self._start(self._counted()))
         for done in range(max(known for known in states if known <= round_), round_):
-            found = self._ledger.tasks.round_state(self._task.number, done)
-            accepted, state = self.sums.accepted(done, found), states[done]
+            found = self._shards.states(done)
+            accepted, state = self._shards.accepted(done, found), states[done]
             moved = state if accepted is None else self._fold.after(state, done, accepted.lanes, accepted.weight)
             # The first one stays: any other can be derived again from it.
             states = {k: known for k, known in states.items() if k >= done or k == FIRST_ROUND} | {done + 1: moved}
@@ -189,7 +197,7 @@ class PublicRecord:
         """The last biases by round 0's counts, in a task that starts from them; None if round 0 has no valid sum, so
         that one hospital cannot stop the task.
         """
-        if not self._task.spec.starts_counted or self._state_of_round_0().outcome is Outcome.VOID:
+        if not self._task.spec.starts_counted or self._is_uncounted():
             return None
         try:
             return counted_start(self._round_0(), self._task.spec)
@@ -197,6 +205,11 @@ class PublicRecord:
             if error.name != "StatisticsOutOfRange":
                 raise
             return None
+
+    def _is_uncounted(self) -> bool:
+        """True if round 0 is void, in every shard."""
+        states = self._shards.states(STATISTICS_ROUND).values()
+        return all(state.outcome is Outcome.VOID for state in states)
 
     def _start(self, counted: Vector | None = None) -> Vector:
         """`counted`: the last biases by round 0's counts."""

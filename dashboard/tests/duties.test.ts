@@ -80,6 +80,7 @@ describe('a hospital', () => {
       { deed: 'commit', by: DEADLINE, isOverdue: false, slash: null, role: 'hospital', task: 1, round: 1 },
     ])
     expect(due('hospital', { phase: 'committing' }, round([0, 1]))).toEqual([])
+    expect(due('hospital', { phase: 'committing', deadline: 0 }, round([0]))).toEqual([]) // a shard that waits for others
   })
 
   test('that was assigned to no cohort has nothing to do', () => {

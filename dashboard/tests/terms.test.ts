@@ -28,6 +28,7 @@ const TERMS: Schemas['Terms'] = {
   min_reveals: 4,
   statistics_blobs: 11,
   update_blobs: 12,
+  shards: 1,
   rows_per_weight: 13,
   max_weight: 64,
   accept_floor: -10000,
@@ -63,7 +64,7 @@ describe('terms as the contract takes them', () => {
   const fields = propose?.inputs[0]?.components.map(({ name }) => name) ?? []
 
   it('has every field of the contract’s, and no other', () => {
-    expect(fields).toHaveLength(44)
+    expect(fields).toHaveLength(45)
     expect(Object.keys(params).toSorted()).toEqual(fields.toSorted())
     expect(Object.keys(TERMS).toSorted()).toEqual(
       fields

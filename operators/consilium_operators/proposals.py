@@ -36,7 +36,8 @@ FUND_GAS_LIMIT = 300_000
 
 @dataclass(frozen=True)
 class Proposal:
-    """A task before it is proposed. Amounts in the smallest units. `tokens`, `wei`: the account's. `gas_wei`: about.
+    """A task before it is proposed, or all shards of a model. Amounts in the smallest units. `tokens`, `wei`: the
+    account's. `pool`, `gas_wei`: of all shards; the gas is about right.
 
     `free_stake`: the aggregator's, beside its `bond`. `still_open`, `ended`: this account's tasks with the same file.
     """
@@ -55,9 +56,10 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Proposed:
-    """`task`: its number. `gas_wei`: paid for it."""
+    """`task`: its number, or that of the first of `shards`. `gas_wei`: paid for all."""
 
     task: int
+    shards: int
     gas_wei: int
 
 
@@ -155,13 +157,13 @@ def propose(
     is_second = bool(plan.still_open) and not again
     if is_second and confirm is None:
         raise _already(plan)
-    require_funds(ledger, params.pool, GAS_LIMIT)
+    require_funds(ledger, plan.pool, GAS_LIMIT * params.shards)
     if confirm is not None and not confirm(plan):
         raise _already(plan) if is_second else OperatorError("ProposalNotConfirmed")
     store.put_file(raw)
     before = ledger.connection.ether()
     number = ledger.operator.propose(params)
-    return Proposed(number, before - ledger.connection.ether())
+    return Proposed(number, params.shards, before - ledger.connection.ether())
 
 
 def _plan(ledger: Ledger, params: TaskParams, found: Estimate) -> Proposal:
@@ -169,8 +171,9 @@ def _plan(ledger: Ledger, params: TaskParams, found: Estimate) -> Proposal:
     known = ledger.record.proposals(ledger.address, params.spec_hash)
     still_open = tuple(number for number in known if ledger.tasks.state(number).phase is not Phase.ENDED)
     return Proposal(
-        account=ledger.address, tokens=ledger.token.balance(ledger.address), wei=connection.ether(), pool=params.pool,
-        gas_wei=found.operator.total * connection.fees.present(), aggregator=params.aggregator,
+        account=ledger.address, tokens=ledger.token.balance(ledger.address), wei=connection.ether(),
+        pool=params.pool * params.shards, aggregator=params.aggregator,
+        gas_wei=found.operator.total * params.shards * connection.fees.present(),
         bond=params.aggregator_bond, free_stake=ledger.staking.stake_of(params.aggregator, Role.AGGREGATOR).free,
         still_open=still_open, ended=tuple(number for number in known if number not in still_open),
     )  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import STATISTICS_ROUND
+from consilium_chain.rounds.shards import ShardSums
 from consilium_chain.tasks.summary_counts import QUARTILES, Summary, SummaryColumn, summary_from
 from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
@@ -58,7 +59,7 @@ class TaskSummary(Summary):
 
 
 def summarised(ledger: Ledger, store: ArtifactStore, number: int) -> TaskSummary:
-    """A task's summary, with all checks of its round 0.
+    """The summary over all shards of a task's model, with all checks of their rounds 0.
 
     Raises OperatorError (SummaryMissing, SummaryNotVerified), RecordIncomplete, ClientError (StatisticsOutOfRange), and
     as `load_task` does.
@@ -68,10 +69,12 @@ def summarised(ledger: Ledger, store: ArtifactStore, number: int) -> TaskSummary
     if spec.summary is None:
         raise OperatorError("SummaryMissing", task=number)
     record = PublicRecord(ledger, store, joined)
-    report = verify_round(ledger, store, number, STATISTICS_ROUND, record)
-    if report.failed:
-        raise OperatorError("SummaryNotVerified", task=number, failed=", ".join(report.failed))
-    found = summary_from(record.summary(), report.subject.survivors, spec)
+    for shard in ShardSums(ledger, store, number, spec).states(STATISTICS_ROUND):
+        report = verify_round(ledger, store, shard, STATISTICS_ROUND, record if shard == number else None)
+        if report.failed:
+            raise OperatorError("SummaryNotVerified", task=shard, failed=", ".join(report.failed))
+    counts, hospitals = record.summary()
+    found = summary_from(counts, hospitals, spec)
     return TaskSummary(**vars(found), task=number, name=spec.name)
 
 

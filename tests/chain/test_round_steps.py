@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 MAPS = st.integers(0, 2**8 - 1)
 TIMES = st.integers(0, 200)
-STATE = TaskState("0x" + "11" * 20, Phase.NONE, 1, 0, 0, True, False, 0, 0, 0)
+STATE = TaskState("0x" + "11" * 20, Phase.NONE, 1, 0, 0, 0, True, False, 0, 0, 0)
 ROUND = RoundState(
     Outcome.PENDING, VoidReason.NONE, 1, 0, bytes(32), bytes(32), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     False, ()

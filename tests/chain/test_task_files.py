@@ -95,6 +95,12 @@ def test_task_file_refuses_values_that_are_no_numbers(old: str, new: str) -> Non
 
 CASES = {
     "lanes too wide": ("max_hospitals = 4", "max_hospitals = 256\nmax_weight = 4294967295", "lower the bits"),
+    "more weight than adds up": (
+        "max_hospitals = 4",
+        "max_hospitals = 256\ncohorts = 64\nshards = 16\nmax_weight = 268435456",
+        "4096 hospitals of weight 268435456 are too many to add up updates of 24 bits: lower max_weight to 134217727",
+    ),
+    "more shards than sixteen": ("max_hospitals = 4", "max_hospitals = 4\nshards = 17", "shards"),
     "seats above voters": ("max_voters = 5", "max_voters = 5\nseats = 6", "6 seats are more than the 5 voters"),
     "default seats above voters": ("max_voters = 5", "max_voters = 3", "4 seats are more than the 3 voters"),
     "reveals above seats": ("max_voters = 5", "max_voters = 5\nseats = 2\nmin_reveals = 3", "min_reveals 3 is above"),

@@ -76,9 +76,10 @@ def test_no_hospital_is_asked_for_its_next_part_before_all_have_given_their_last
 
 
 @pytest.mark.deep  # the engine alone takes half a minute to start
-def test_a_small_network_goes_through_its_round_and_everything_is_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_one_model", [False, True])
+def test_a_small_network_goes_through_its_round_and_everything_is_counted(is_one_model: bool, tmp_path: Path) -> None:
     # As many seats as voters: nobody is left to chance.
-    size = Size(tasks=2, hospitals=6, voters=2, delegators=5, cohorts=1, seats=1)
+    size = Size(tasks=2, hospitals=6, voters=2, delegators=5, cohorts=1, seats=1, is_one_model=is_one_model)
     told: dict[str, Any] = network.measure_size(size)
     assert [(task["survivors"], task["committed"]) for task in told["seats"]] == [(3, 3), (3, 3)]
     by_role = told["gas_by_role_and_phase"]
@@ -90,6 +91,6 @@ def test_a_small_network_goes_through_its_round_and_everything_is_counted(tmp_pa
     assert told["largest_transaction"]["gas"] < told["transaction_gas_limit"]
     assert told["blobs"] == 4  # a sum of the statistics and one of updates for each task
     assert told["flower"]["requests"] == 2 * 6 * 3
-    assert told["claims"]["aggregator"] == 2
+    assert told["claims"]["aggregator"] == told["models"] == (1 if is_one_model else 2)
     for name in ("network", "thousand"):
         network_drawing.draw(told, tmp_path, name)

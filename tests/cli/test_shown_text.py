@@ -57,7 +57,7 @@ def said(screen: Console) -> str:
 def hostile() -> tuple[JoinedTask, TaskState]:
     spec = parse_task_spec(HOSTILE.encode())
     state = TaskState(
-        operator=OPERATOR, phase=Phase.JOINING, round=0, deadline=0, aggregator_joined=False, pool_left=0,
+        operator=OPERATOR, phase=Phase.JOINING, round=0, deadline=0, shard=0, aggregator_joined=False, pool_left=0,
         stopping=False, forfeited=0, active_hospitals=0, active_voters=0,
     )  # fmt: skip
     return JoinedTask(1, spec, task_params(OPERATOR)), state

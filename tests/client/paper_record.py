@@ -135,7 +135,7 @@ class PaperRecord:
     def scoring(self, round_: int) -> TaskState:
         """The phase begins now."""
         deadline = self.clock + self.terms.score_window
-        return TaskState("0x" + "22" * 20, Phase.SCORING, round_, deadline, 0, True, False, 0, 0, 0)
+        return TaskState("0x" + "22" * 20, Phase.SCORING, round_, deadline, 0, 0, True, False, 0, 0, 0)
 
     def _put(self, round_: int, sums: Sequence[Sequence[Blob]]) -> None:
         for cohort, blobs in enumerate(sums):

@@ -80,7 +80,8 @@ def test_noise_is_drawn_once_whatever_happens_before_it_leaves(local_chain: Loca
     np.testing.assert_array_equal(task.make_update(0).lanes, first)
     assert [(one.round, one.mechanism) for one in task.spent(0).charges()] == [(0, of_summary(spec))]
     task.commit_all().publish()
-    counts = reader(task).summary()
+    counts, hospitals = reader(task).summary()
+    assert hospitals == 2
     assert np.abs(counts - exact - counts_of(task.running[1].training.examples, spec)).max() < 200
 
 
@@ -115,7 +116,7 @@ def test_everybody_starts_from_the_counted_base_rate(local_chain: LocalChain, tm
     found = own.evaluate(record.base(1), np.zeros((1, *own.input_shape), np.float32)).predictions
     assert found[0, 1] == pytest.approx(rows.labels.mean(), abs=1e-6)
     assert (record.base_digest(0), record.base_digest(1) == before) == (before, False)
-    (answers,) = (one for one in columns_of(record.summary(), spec) if one.part.answers)
+    (answers,) = (one for one in columns_of(record.summary()[0], spec) if one.part.answers)
     assert answers.counts.tolist() == np.bincount(rows.labels).tolist()
     task.play_round()
     ledger = Ledger(task.operator.connection, task.chain.deployment)

@@ -461,5 +461,5 @@ def test_lazy_voters_ballots_are_as_long_as_honest_ones(task_file: str, voter: M
 
 @given(st.integers(1, 10**6), st.integers(0, 10**9), st.integers(0, 2 * 10**6))
 def test_is_half_over_once_half_the_window_has_passed(window: int, start: int, waited: int) -> None:
-    state = TaskState("0x" + "11" * 20, Phase.SCORING, 1, start + window, 0, True, False, 0, 0, 0)
+    state = TaskState("0x" + "11" * 20, Phase.SCORING, 1, start + window, 0, 0, True, False, 0, 0, 0)
     assert is_half_over(state, window, start + waited) == (2 * waited >= window)

@@ -144,6 +144,20 @@ def test_the_same_file_is_not_paid_for_twice_by_accident(desk: Desk) -> None:
     done(desk.propose("--yes"), "is proposed")
 
 
+def test_all_shards_of_a_model_are_proposed_and_paid_at_once(desk: Desk) -> None:
+    (desk.folder / "task.toml").write_text(TEXT.replace("[rounds]", "[rounds]\nshards = 3"))
+    had, count = desk.operator.token.balance(desk.operator.address), desk.operator.tasks.count()
+    said = desk.propose("--yes")
+    first, last = count + 1, count + 3
+    done(said, "3 shards", "pays 3,000.00 tokens", f"tasks {first} to {last}, the shards of one model, are proposed")
+    done(said, f"consilium operator invite {first} --output FILE …, for hospitals and voters; so for each of the 3")
+    assert desk.proposed == [first, first + 1, last]
+    assert had - desk.operator.token.balance(desk.operator.address) == 3_000 * TOKEN
+    refused(desk.propose("--yes"), "AlreadyProposed", f"task {first}, {first + 1}, {last}")
+    desk.use(desk.chain.funded(2_999 * TOKEN))
+    refused(desk.propose("--yes"), "Unfunded", "lacks 1.00 tokens")
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

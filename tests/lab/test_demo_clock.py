@@ -26,7 +26,7 @@ from consilium_lab.demo.task_file import TaskSettings, task_spec
 
 NOW, DEADLINE = 1_000, 1_500
 HOSPITALS, VOTERS = ("hospital-1", "hospital-2", "hospital-3"), ("voter-1", "voter-2")
-STATE = TaskState("0x" + "11" * 20, Phase.COMMITTING, 1, DEADLINE, 0, True, False, 0, 0b111, 0b11)
+STATE = TaskState("0x" + "11" * 20, Phase.COMMITTING, 1, DEADLINE, 0, 0, True, False, 0, 0b111, 0b11)
 ROUND = RoundState(
     Outcome.PENDING, VoidReason.NONE, 1, 0, bytes(32), bytes(32), 0b111, 0b111, 1, 0b111, 0, 0, 0, 0, 0, 0, 0, 0b11, 0,
     0, 0, 0, 0, 0, False, (),

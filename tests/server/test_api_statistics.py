@@ -132,6 +132,30 @@ def test_nothing_is_told_before_round_0_or_without_a_summary(network: IndexedNet
     assert client.get("/v1/tasks/9/statistics").status_code == 404
 
 
+def test_shards_are_told_and_counted_together(network: IndexedNetwork, client: TestClient) -> None:
+    text = TASK.replace("[rounds]", "[rounds]\nshards = 2") + EXACT
+    spec = parse_task_spec(text.encode())
+    (sound,) = pack(summed(spec), spec.statistics_layout, total_weight=len(HOSPITALS))
+    hash_ = network.store.put_blob(sound, commit(sound))
+    with network.mined():
+        for task in (1, 2, 4, 5):  # two proposals of one block, around another
+            if task == 4:
+                network.propose(3, TASK)
+            network.propose(task, text, known=task == 1, shards=2)
+    with network.mined():
+        network.propose(6, text, known=False, shards=2)
+        network.propose(7, text, known=False, shards=2)
+    found = [client.get(f"/v1/tasks/{task}").json()["shards"] for task in range(1, 8)]
+    assert found == [[1, 2], [1, 2], [3], [4, 5], [4, 5], [6, 7], [6, 7]]
+    network.play_statistics(2, hash_)
+    assert [read(client, task)[0]["rows"] for task in (1, 2)] == [300, 300]  # one shard's, so far
+    network.play_statistics(1, hash_)
+    both, same = (read(client, task)[0] for task in (1, 2))
+    assert (both["hospitals"], both["rows"]) == (12, 600)
+    assert both == same
+    assert read(client, 4) == []
+
+
 def test_an_answer_is_known_until_the_chain_goes_on(network: IndexedNetwork, client: TestClient) -> None:
     counted(network, 1, TASK + EXACT)
     first = client.get("/v1/tasks/1/statistics")

@@ -300,6 +300,8 @@ class _Verification:
         if record is None:
             return unchecked(Name.MODEL, "it needs the task file")
         following = self._round + 1
+        if self._params.shards > 1 and not self._ledger.tasks.have_shards_reached(self._task, following):
+            return unchecked(Name.MODEL, "it needs this round of all shards, and some are still in it; try again later")
         is_last = self._round == self._params.rounds
         what = "final model" if is_last else f"base of round {following}"
         try:

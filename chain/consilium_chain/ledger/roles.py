@@ -45,11 +45,14 @@ class OperatorCalls:
         self._contracts, self._tasks = contracts, contracts.tasks
 
     def propose(self, params: TaskParams) -> int:
-        """Proposes a task and pays its pool; returns its id. Raises BlobsUnavailable before it pays anything."""
+        """Proposes a task, or all shards of a model, and pays each its pool. Returns the id of the first.
+
+        Raises BlobsUnavailable before it pays anything.
+        """
         deployment = self._contracts.deployment
         if not deployment.blobs and not params.digests:
             raise NotPossible("BlobsUnavailable", chain_id=deployment.chain_id)
-        self._contracts.token.send("approve", deployment.tasks, params.pool)
+        self._contracts.token.send("approve", deployment.tasks, params.pool * params.shards)
         receipt = self._tasks.send("propose", params.to_chain())
         for event in self._contracts.connection.logs.events(
             self._tasks.contract, receipt.block, receipt.block, "TaskProposed"

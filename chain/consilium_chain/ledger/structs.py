@@ -155,6 +155,7 @@ class TaskParams(_FromChain):
     min_reveals: int
     statistics_blobs: int
     update_blobs: int
+    shards: int
     rows_per_weight: int
     max_weight: int
     accept_floor: int
@@ -190,6 +191,7 @@ class TaskState(_FromChain):
     phase: Phase
     round: int
     deadline: int
+    shard: int
     pool_left: int
     aggregator_joined: bool
     stopping: bool

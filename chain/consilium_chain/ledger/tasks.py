@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from consilium_chain.ledger.contracts import Contracts
-from consilium_chain.ledger.structs import Hospital, Payout, RoundState, TaskParams, TaskState, Voter
+from consilium_chain.ledger.structs import Hospital, Payout, Phase, RoundState, TaskParams, TaskState, Voter
 
 
 class Tasks:
@@ -25,6 +25,24 @@ class Tasks:
 
     def state(self, task: int, block: int | None = None) -> TaskState:
         return TaskState.from_chain(self._tasks.read("state", task, block=block))
+
+    def shards(self, task: int) -> range:
+        """The tasks that train one model with this one, itself included."""
+        shard = self.state(task).shard
+        if shard == 0:
+            return range(task, task + 1)
+        return range(task + 1 - shard, task + 1 - shard + self.params(task).shards)
+
+    def have_shards_reached(self, task: int, round_: int) -> bool:
+        """True if each other shard of the model is in this round, or in a later one, or has ended."""
+        others = (self.state(other) for other in self.shards(task) if other != task)
+        return all(other.phase is Phase.ENDED or other.round >= round_ for other in others)
+
+    def have_shards_closed(self, task: int, round_: int) -> bool:
+        """True if no other shard of the model takes commitments to this round any more."""
+        others = [self.state(other) for other in self.shards(task) if other != task]
+        open_ = [one for one in others if one.round <= round_ and one.phase <= Phase.COMMITTING]
+        return all(one.phase is Phase.COMMITTING and one.deadline == 0 for one in open_)
 
     def round_state(self, task: int, round_: int) -> RoundState:
         return RoundState.from_chain(self._tasks.read("roundState", task, round_))

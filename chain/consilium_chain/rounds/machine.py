@@ -62,6 +62,7 @@ class View:
     now: int = 0
     beacon_ready: bool = False
     beacon_expired: bool = False
+    shards_closed: bool = False  # no other shard takes commitments to this round any more
     has_decoys: bool = False  # the round's sums are published as they are or sign-flipped
     masked: bool = False  # survivors are fixed first, and help to unmask their sum
     min_reveals: int = 1
@@ -162,7 +163,7 @@ def duty(role: Role, state: TaskState, round_: RoundState, index: int) -> Step |
     """The step that a hospital or voter owes before the phase's deadline. The chain does not show uploads, answers and
     statements until all are there: they stay owed until then.
     """
-    step, owing = _DUTIES.get((role, state.phase), (None, _nobody))
+    step, owing = (None, _nobody) if is_closed(state) else _DUTIES.get((role, state.phase), (None, _nobody))
     return step if owing(state, round_) >> index & 1 else None
 
 
@@ -172,6 +173,11 @@ def may_come(state: TaskState, round_: int, step: Step) -> bool:
         return not has_ended(state)
     ahead = (rules for phase, rules in PHASES.items() if phase >= state.phase)
     return state.round == round_ and any(step in rules.hospital for rules in ahead)
+
+
+def is_closed(state: TaskState) -> bool:
+    """True if a shard takes no commitments any more, and waits for the other shards."""
+    return state.phase is Phase.COMMITTING and state.shard != 0 and state.deadline == 0
 
 
 def is_joining(state: TaskState) -> bool:
@@ -197,7 +203,7 @@ def margin(window: int) -> int:
 
 
 def deadline_passed(state: TaskState, now: int) -> bool:
-    """Settling has no deadline (0), and neither has a Forming without a request."""
+    """Settling has no deadline (0), and neither have a Forming without a request, and a shard that waits for others."""
     return state.deadline != 0 and now > state.deadline
 
 
@@ -279,11 +285,12 @@ def _trains(party: AsHospital, view: View) -> bool:
     """In the first round only after the aggregator's request arrived. Flower takes seconds to start, and a hospital
     that cannot be reached yet would commit to an update that it cannot upload in time.
     """
-    return not party.has_begun and (party.is_reached or view.state.round != STATISTICS_ROUND)
+    is_due = not party.has_begun and not is_closed(view.state)
+    return is_due and (party.is_reached or view.state.round != STATISTICS_ROUND)
 
 
 def _commits(party: AsHospital, view: View) -> bool:
-    is_due = party.has_update and not party.has_sent and view.now >= party.send_at
+    is_due = party.has_update and not party.has_sent and view.now >= party.send_at and not is_closed(view.state)
     return is_due and not _has(party, view.round.committed)
 
 
@@ -328,7 +335,11 @@ PHASES: Mapping[Phase, Rules] = {
     Phase.NONE: Rules(_STOP, {}, {}),
     Phase.JOINING: Rules(_TICK, {}, {}),
     Phase.FORMING: Rules({Step.TICK: _is_beacon_dead, Step.FORM_COHORTS: _is_beacon_ready}, _IN_TASK, {}),
-    Phase.COMMITTING: Rules(_TICK, _COMMITTING, {}),
+    Phase.COMMITTING: Rules(
+        {Step.TICK: lambda me, view: _is_over(me, view) or (is_closed(view.state) and view.shards_closed)},
+        _COMMITTING,
+        {},
+    ),
     Phase.UPLOADING: Rules(
         {
             Step.TICK: _is_over,

@@ -7,8 +7,9 @@ coordinates are dropped then.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 from consilium_zk.blobs import Blob
@@ -37,6 +38,15 @@ class CohortSum:
 
     lanes: NDArray[np.uint64]
     weight: int
+
+
+def added(sums: Iterable[CohortSum | None]) -> CohortSum | None:
+    """The sum of the valid ones; None without any."""
+    total: CohortSum | None = None
+    for found in sums:
+        if found is not None:
+            total = found if total is None else CohortSum(total.lanes + found.lanes, total.weight + found.weight)
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +109,7 @@ class PublishedSums:
             raise RecordIncomplete(
                 f"round {round_} of task {self._task} is not settled yet; wait, or choose an earlier round"
             )
-        sums = [self.cohort_sum(round_, cohort, state) for cohort in members(state.accepted_cohorts)]
-        valid = [found for found in sums if found is not None]
-        if not valid:
-            return None
-        lanes = reduce(np.add, [found.lanes for found in valid])
-        return CohortSum(lanes, sum(found.weight for found in valid))
+        return added(self.cohort_sum(round_, cohort, state) for cohort in members(state.accepted_cohorts))
 
     def forget(self, round_: int) -> None:
         """Forgets the values of this round and later ones, which a reorganisation may have changed."""

@@ -14,6 +14,7 @@ from consilium_chain.tasks.training_specs import UINT32
 # Limits of the contract (`TaskRules.sol`), repeated so that a file is refused before anybody pays for it.
 MAX_PARTICIPANTS = 256  # one bit map word on chain
 MAX_COHORTS = 64
+MAX_SHARDS = 16
 MIN_MASKED = 3  # hospitals of a cohort whose updates are masked
 
 # In millionths it fits the contract's 64 bits, and no loss improves by more.
@@ -35,6 +36,9 @@ class RoundsSpec(Section):
     )
     max_hospitals: Annotated[int, Field(ge=1, le=MAX_PARTICIPANTS)] = Field(
         default=4, description="hospitals that may join; the fewer, the smaller an update"
+    )
+    shards: Annotated[int, Field(ge=1, le=MAX_SHARDS)] = Field(
+        default=1, description="tasks that train one model together, each of these terms and with this pool"
     )
     rows_per_weight: Annotated[int, Field(ge=1, le=UINT32)] = Field(
         default=10, description="rows that count as one weight; a hospital's weight is its rows by this, rounded up"

@@ -300,7 +300,19 @@ class TaskSpec(Section):
                 f"an update takes {blobs} blobs, more than the {MAX_BLOBS} of a task: lower bits, choose a codec, or"
                 f" shrink the model"
             )
+        self._require_weights_add_up()
         return self
+
+    def _require_weights_add_up(self) -> None:
+        """Raises ValueError if the sum over all hospitals of the model could be too large for `Quantiser`."""
+        rounds = self.rounds
+        most = (1 << 62) >> (self.update.bits - 1)
+        if rounds.shards * rounds.max_hospitals * rounds.max_weight >= most:
+            largest = (most - 1) // (rounds.shards * rounds.max_hospitals)
+            raise ValueError(
+                f"{rounds.shards * rounds.max_hospitals} hospitals of weight {rounds.max_weight} are too many to add up"
+                f" updates of {self.update.bits} bits: lower max_weight to {largest}"
+            )
 
     def _require_summary_fits(self) -> None:
         """Raises ValueError if other sections of the task file rule out its summary."""

@@ -63,6 +63,8 @@ contract Tasks is Relaying, Publishing, Judging, Multicall {
         Phase phase = task.state.phase;
         bool isWaiting = phase == Phase.Forming || phase == Phase.Drawing;
         if (isWaiting && block.timestamp <= task.state.deadline) return _askAnew(taskId, task, phase);
+        bool isClosed = phase == Phase.Committing && task.state.deadline == 0;
+        if (isClosed) return _startUploading(taskId, task);
         bool isLate = phase == Phase.Revealing || phase == Phase.Disclosing || phase == Phase.Settling;
         if (isLate) _delegate(settlement); // does not return
 

@@ -115,10 +115,18 @@ def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
         ("operator", state.operator),
         ("aggregator", task.params.aggregator),
         ("task file", f"keccak256 {task.params.spec_hash.hex()}"),
+        *_shards(task, state),
         *_work(spec),
         *_leaving(spec),
         *_money(spec.money, task.params.pool),
     ]
+
+
+def _shards(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
+    if state.shard == 0:
+        return []
+    first, count = task.number + 1 - state.shard, task.params.shards
+    return [("shard", f"{state.shard} of {count}: tasks {first} to {first + count - 1} train one model. Join one")]
 
 
 def print_spec(console: Console, spec: TaskSpec) -> None:

@@ -52,6 +52,11 @@ def _show_model(task: Task, found: Estimate) -> None:
         f" {rounds.cohorts} cohort(s), {spec.judging.seats} seats for {spec.judging.max_voters} voters,"
         f" judged by {spec.judging.in_words}"
     )
+    if rounds.shards > 1:
+        typer.echo(
+            f"  {rounds.shards} shards: tasks of these terms, each with its own pool, that train one model; figures are"
+            " of one shard"
+        )
     typer.echo(
         f"  lanes of {layout.lane_bits} bits, {layout.lanes_per_scalar} to a scalar: {spec.update_blobs} blob(s)"
         f" an update, {spec.statistics_blobs} for the statistics"

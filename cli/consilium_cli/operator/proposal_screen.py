@@ -40,12 +40,14 @@ def agrees_to(plan: Proposal, yes: bool, again: bool) -> bool:
 
 
 def show_proposed(proposed: Proposed, spec: TaskSpec, aggregator: str | None) -> None:
-    number = proposed.task
-    typer.echo(f"\ntask {number} is proposed, for {ether(proposed.gas_wei)} ether of gas")
+    number, last = proposed.task, proposed.task + proposed.shards - 1
+    subject = f"task {number} is" if last == number else f"tasks {number} to {last}, the shards of one model, are"
+    each = "" if last == number else f"; so for each of the {proposed.shards}"
+    typer.echo(f"\n{subject} proposed, for {ether(proposed.gas_wei)} ether of gas")
     typer.echo(
         f"Next: hospitals, voters and the aggregator {aggregator} join within {spec.windows.join:,} s;\n"
         f"      its file must also be in their artifact stores\n"
-        f"      consilium operator invite {number} --output FILE …, for hospitals and voters\n"
+        f"      consilium operator invite {number} --output FILE …, for hospitals and voters{each}\n"
         f"      consilium operator watch {number}\n"
         f"      consilium operator download-model {number} --output DIR, when it has ended"
     )

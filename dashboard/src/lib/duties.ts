@@ -84,7 +84,7 @@ function hospitalsDue(part: Part, account: string, now: number): Due | null {
   const isIn = cohort.survivors.includes(at)
   switch (task.phase) {
     case 'committing':
-      return hasCommitted ? null : { deed: 'commit', by: deadline, slash: null }
+      return hasCommitted || deadline === 0 ? null : { deed: 'commit', by: deadline, slash: null }
     case 'uploading': {
       // A cohort below its minimum size is dropped, and nobody in it is slashed.
       if (!hasCommitted || committed.length < terms.min_cohort_size) return null

@@ -243,12 +243,23 @@ function Names({ of }: { of: readonly string[] }) {
   ))
 }
 
+/** The numbers of the tasks that train one model, each a link to its page but this one's. */
+function Shards({ of, own }: { of: readonly number[]; own: number }) {
+  return of.map((one, index) => (
+    <Fragment key={one}>
+      {index > 0 && ', '}
+      {one === own ? one : <Link to={`/tasks/${one}`}>{one}</Link>}
+    </Fragment>
+  ))
+}
+
 function Spec({ task }: { task: Schemas['Task'] }) {
   const { spec } = task
   const facts: (readonly [string, ReactNode])[] = [
     [words.operator, <Account key="operator" of={task.operator} />],
     [words.aggregator, <Account key="aggregator" of={task.aggregator} as="aggregator" />],
   ]
+  if (task.shards.length > 1) facts.push([words.shards, <Shards key="shards" of={task.shards} own={task.task} />])
   if (spec) {
     facts.push(
       [words.model, spec.model],

@@ -152,6 +152,7 @@ export function Countdown({ to, phase }: { to: number; phase: Phase }) {
   const now = useNow()
   if (phase === 'ended' || phase === 'none') return null
   // A dead beacon ends the task after a week, a live one takes minutes. So that deadline says nothing to a reader.
+  if (to === 0 && (phase === 'forming' || phase === 'committing')) return <span>{say.task.starting}</span>
   if (to === 0 || phase === 'forming' || phase === 'drawing') return <span>{say.task.noDeadline}</span>
   if (to <= now) return <span className="bad">{say.task.overdue}</span>
   return (

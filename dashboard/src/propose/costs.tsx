@@ -32,6 +32,7 @@ function Figures({ of }: { of: Checked }) {
   return (
     <dl className="figures">
       <Figure name={words.pool} value={<Tokens of={terms.pool} />} beside={words.poolOf(terms.rounds)} />
+      {terms.shards > 1 && <Figure name={words.shards} value={terms.shards} beside={words.shardsMean} />}
       <Figure name={words.parameters} value={formatWhole(spec.parameters)} beside={spec.model} />
       <Figure name={words.lanes} value={formatWhole(spec.lanes_per_update)} beside={words.lanesOf(spec.lane_bits)} />
       <Figure name={words.blobs} value={formatWhole(of.published_blobs)} beside={words.blobsOf(spec.update_blobs)} />

@@ -51,6 +51,8 @@ export const propose = {
   noPrivacyMeans: 'nothing limits how much the model shows of a row',
   withoutPrivacy: 'Propose it without privacy. Hospitals see how well an attacker can find their rows.',
   pool: 'Pool',
+  shards: 'Shards',
+  shardsMean: 'tasks of these terms that train one model; each has this pool',
   poolOf: (rounds: number) => (rounds === 1 ? 'for one round' : `for ${rounds} rounds`),
   pays: 'Highest pay of a round',
   gas: 'Gas, estimated',

@@ -45,7 +45,7 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
   const [isMeant, setIsMeant] = useState(false)
   const { data: mine } = useInfiniteQuery(tasksOf({ operator: account, limit: 200 }))
   const hash = keccak256(stringToBytes(of.text)) // the server's own is not trusted
-  const pool = BigInt(of.terms.pool)
+  const pool = BigInt(of.terms.pool) * BigInt(of.terms.shards)
   const lacks = balance === undefined ? 0n : pool - balance
   const lacksBlobs = !of.terms.digests && !place.blobs
   const known = mine?.pages.flatMap((page) => page.items) ?? []

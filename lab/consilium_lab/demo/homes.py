@@ -72,7 +72,7 @@ def make_hospital(
 ) -> HospitalHome:
     """A home with a policy for tasks like `spec`. `more`: more settings."""
     write_key(home, account)
-    data = _data_settings(rows, home, spec)
+    data = data_settings(rows, home, spec)
     make_transport_key(home / "transport.key")
     policy = place.policy(spec) | {"columns": spec.data.used, "masked_only": spec.update.masked}
     return HospitalHome.create(home, place.of_nodes | data | {**more}, policy)
@@ -82,14 +82,14 @@ def make_voter(
     place: Place, home: Path, account: LocalAccount, rows: tuple[Frame, DataSchema], spec: TaskSpec
 ) -> VoterHome:
     write_key(home, account)
-    data = _data_settings(rows, home, spec)
+    data = data_settings(rows, home, spec)
     policy = place.policy(spec) | {"metrics": [spec.judging.metric]}
     if place.report_to is not None:
         policy["share_evaluation"] = "unless_private"
     return VoterHome.create(home, place.of_nodes | data, policy)
 
 
-def _data_settings(rows: tuple[Frame, DataSchema], home: Path, spec: TaskSpec) -> dict[str, Any]:
+def data_settings(rows: tuple[Frame, DataSchema], home: Path, spec: TaskSpec) -> dict[str, Any]:
     """Writes the rows and their mapping, and accepts public data as they are."""
     frame, schema = rows
     data, mapping = write_rows(frame, schema, home / "data"), write_mapping(frame, home / "mapping.toml")

@@ -109,6 +109,10 @@ class SimulatedRecord:
     def flipped(self, round_: int, cohort: int) -> bool:
         return self.spec.judging.decoys and is_flipped(self.seed, TASK, round_, cohort)
 
+    def shards(self, task: int) -> range:
+        """A simulation plays one shard of a model."""
+        return range(task, task + 1)
+
     def round_state(self, task: int, round_: int) -> RoundState:
         return self._rounds.get(round_, NEW_ROUND)
 

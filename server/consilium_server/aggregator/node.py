@@ -24,6 +24,7 @@ from consilium_chain.rounds.machine import (
     View,
     deadline_passed,
     expected_uploads,
+    is_closed,
     last_round,
     margin,
     next_steps,
@@ -227,7 +228,7 @@ class Aggregator:
     def _view(self, state: TaskState, round_state: RoundState) -> View:
         params = self.params
         return chain_view(
-            self.ledger, state, round_state,
+            self.ledger, self.number, state, round_state,
             upload_margin=margin(params.upload_window), answer_margin=margin(params.publish_window),
             masked=params.masked, publish_window=params.publish_window,
             has_decoys=params.has_decoys(state.round), min_reveals=params.min_reveals,
@@ -250,6 +251,8 @@ class Aggregator:
             collection.receive()
             if uploads:
                 return True
+            if is_closed(state):
+                return False
             self.commit_for_hospitals(collection, round_state)
             return not complete or bool(round_state.members & ~committed)
         if state.phase is Phase.PUBLISHING:

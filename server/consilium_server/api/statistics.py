@@ -5,15 +5,18 @@ Clients need not trust them: `consilium operator statistics` checks round 0 befo
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Outcome
 from consilium_chain.tasks.summary_counts import SummaryColumn, published_counts, summary_from
 from consilium_core.visible_text import shown
 from consilium_zk.errors import ZkError
 from fastapi import APIRouter, Request, Response
+from numpy.typing import NDArray
 from sqlalchemy import select
 
 from consilium_server.api import task_schemas
@@ -22,7 +25,7 @@ from consilium_server.api.reading import At, at_head
 from consilium_server.api.round_reads import blobs_of, round_events, survivors_of
 from consilium_server.api.routing import NOT_MODIFIED, FromReader, Shared, from_store, is_known
 from consilium_server.api.schemas import TaskNumber
-from consilium_server.api.task_reads import spec_of, task_row
+from consilium_server.api.task_reads import shards_of, spec_of, task_row
 from consilium_server.database.tables import OutcomeRow
 
 MOST_COLUMNS = 256
@@ -32,12 +35,18 @@ statistics = APIRouter(prefix="/v1", tags=["tasks"])
 ROUTERS = (statistics,)
 
 
-class Counted(NamedTuple):
-    """The sum of a task's round 0. `blobs`: versioned hashes, as the contract derived them from the commitments."""
+class Sum(NamedTuple):
+    """The sum of a round 0. `blobs`: versioned hashes, as the contract derived them from the commitments."""
 
-    text: str
     blobs: tuple[bytes, ...]
     hospitals: int
+
+
+class Counted(NamedTuple):
+    """The sums of a model's round 0: one of each shard. `text`: the task file."""
+
+    text: str
+    sums: tuple[Sum, ...]
 
 
 # In a thread of its own, and off the database while a mirror answers: a slow one holds up no other request.
@@ -57,29 +66,42 @@ def get_statistics(request: Request, service: Shared, reader: FromReader, task: 
 
 
 def _counted(at: At, task: int) -> Counted | None:
-    """None of a task without a summary, or before its round 0 is settled. Raises Problem for an unknown task."""
+    """None of a task without a summary, or before a round 0 is settled. Raises Problem for an unknown task."""
     row = task_row(at, task)
     spec = None if row.text is None else spec_of(row.text)[0]
-    settled = select(OutcomeRow.outcome).where(OutcomeRow.task == task, OutcomeRow.round == STATISTICS_ROUND)
-    if spec is None or spec.summary is None or at.db.scalar(settled) != Outcome.SETTLED:
+    if spec is None or spec.summary is None:
         return None
+    settled = select(OutcomeRow.task).where(
+        OutcomeRow.task.in_(shards_of(at, row)),
+        OutcomeRow.round == STATISTICS_ROUND,
+        OutcomeRow.outcome == Outcome.SETTLED,
+    )
+    sums = tuple(_sum(at, one) for one in sorted(at.db.scalars(settled)))
+    return Counted(row.text, sums) if sums else None
+
+
+def _sum(at: At, task: int) -> Sum:
     events = round_events(at, task, STATISTICS_ROUND)
     expected = tuple(bytes.fromhex(one.expected[2:]) for one in blobs_of(events, 0) if one.expected)
-    return Counted(row.text, expected, survivors_of(events).bit_count())
+    return Sum(expected, survivors_of(events).bit_count())
 
 
 @lru_cache(MOST_KEPT)
 def _told(store: ArtifactStore, found: Counted) -> task_schemas.Statistics | None:
-    """None without a summary, and for a sum that is out of range or not of the task file's size. Raises Problem."""
+    """None without a summary. A sum that is out of range or not of the task file's size is left out. Raises Problem."""
     spec, _ = spec_of(found.text)
     if spec is None or spec.summary is None:
         return None
-    with from_store("a blob of round 0's sum"):
-        blobs = store.get_blobs(found.blobs)
-    try:
-        summary = summary_from(published_counts(blobs, found.hospitals, spec), found.hospitals, spec)
-    except ZkError:
+    hospitals, counts = 0, list[NDArray[np.int64]]()
+    for one in found.sums:
+        with from_store("a blob of round 0's sum"):
+            blobs = store.get_blobs(one.blobs)
+        with suppress(ZkError):
+            counts.append(published_counts(blobs, one.hospitals, spec))
+            hospitals += one.hospitals
+    if not counts:
         return None
+    summary = summary_from(np.sum(counts, axis=0), hospitals, spec)
     columns = [_column(one) for one in summary.columns[:MOST_COLUMNS]]
     return task_schemas.Statistics(
         hospitals=summary.hospitals, rows=summary.rows, things=spec.data.things, deviation=summary.deviation,

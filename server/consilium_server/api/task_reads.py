@@ -161,6 +161,7 @@ def one_task(at: At, task: schemas.TaskNumber) -> task_schemas.Task:
     return task_schemas.Task(
         **_summary(row),
         **_stop(at, row),
+        shards=shards_of(at, row),
         terms=terms_view(row.TaskRow.params | {"pool": pool}),
         spec=spec_view(spec) if spec else None,
         spec_fault=fault,
@@ -194,6 +195,20 @@ def task_row(at: At, task: int) -> Any:
     if row is None:
         raise Problem("not-found", f"the index has no task {task}: /v1/tasks lists all tasks")
     return row
+
+
+def shards_of(at: At, row: Any) -> list[int]:
+    """The tasks that train one model with this one, itself included: those of its proposal. `row`: of `task_row`."""
+    task = row.TaskRow
+    query = (
+        select(TaskRow.task, TaskRow.params)
+        .where(TaskRow.block == task.block, TaskRow.operator == task.operator, TaskRow.spec_hash == task.spec_hash)
+        .order_by(TaskRow.task)
+    )
+    alike = [number for number, params in at.db.execute(query) if params == task.params]
+    # One transaction takes all numbers of a proposal, so that each whole proposal follows another.
+    first = alike.index(task.task) // (count := int(task.params["shards"])) * count
+    return alike[first : first + count]
 
 
 def participants(at: At, task: int) -> list[tuple[Participant, int]]:

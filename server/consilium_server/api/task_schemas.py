@@ -129,6 +129,7 @@ class Money(ApiModel):
 class Task(TaskSummary):
     stopping: bool = Field(description="true if its operator stopped it: `last_round` is its last round")
     last_round: int = Field(description="round after which it ends, or has ended")
+    shards: list[int] = Field(description="tasks that train one model with this one, itself included")
     terms: Terms
     spec: SpecFile | None
     spec_fault: str | None = Field(description="reason why a known file is invalid")

@@ -45,7 +45,8 @@ def open_tasks(connection: Connection) -> list[OpenTask]:
 
 def is_overdue(task: OpenTask, now: int, precedence: float) -> bool:
     """True if the time of the task's aggregator for the next step is over. `now`: the chain's time."""
-    until = task.began + PATIENCE if task.phase in ENDED_BY_ANYBODY else task.deadline
+    is_closed = task.phase is Phase.COMMITTING and task.deadline == 0  # a shard that waits for others
+    until = task.began + PATIENCE if is_closed or task.phase in ENDED_BY_ANYBODY else task.deadline
     return until != 0 and now > until + precedence
 
 
@@ -55,7 +56,7 @@ def move_on(ledger: Ledger, task: int) -> Receipt | None:
     Raises Refused, ChainUnreachable, TransactionRejected, RandomnessUnavailable.
     """
     state = ledger.tasks.state(task)
-    view = chain_view(ledger, state, ledger.tasks.round_state(task, state.round))
+    view = chain_view(ledger, task, state, ledger.tasks.round_state(task, state.round))
     steps = next_steps(view, AsAnybody())
     try:
         receipt = take_open_step(ledger, task, steps[0], state.round, view.round) if steps else None

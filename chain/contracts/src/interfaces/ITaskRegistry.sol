@@ -5,6 +5,9 @@ import {ITaskTypes} from "./ITaskTypes.sol";
 
 /// @title Proposals, joining and leaving, and reads.
 interface ITaskRegistry is ITaskTypes {
+    /// @notice Proposes a task, or all shards of a model: tasks of the same terms with consecutive numbers, each with
+    ///         the whole `pool`.
+    /// @return taskId the first one's.
     function propose(TaskParams calldata params) external returns (uint256 taskId);
     /// @notice Stops proposals for good. Only the guardian may call, and it has no other power: running tasks go on,
     ///         and everybody can withdraw what is theirs.

@@ -13,8 +13,9 @@ interface ITaskTypes {
     enum Phase {
         None, // no such task
         Joining, // hospitals, voters and the aggregator lock their bonds
-        Forming, // the seed of the last seats assigns the cohorts; without one, the beacon's next value does
-        Committing, // hospitals commit to the hashes of their points
+        Forming, // the seed of the last seats assigns the cohorts; without one, the beacon's next value does. A shard
+        // waits here until the other shards' last round is settled
+        Committing, // hospitals commit to the hashes of their points. A shard that is done waits for the other shards
         Uploading, // hospitals hand their updates to the aggregator, which then fixes the survivors
         Publishing, // the aggregator publishes each cohort's sum, or accuses a cohort whose sum is wrong
         Disputing, // the dispute over accused cohorts: evidence in two steps, then the aggregator names cheaters
@@ -108,6 +109,7 @@ interface ITaskTypes {
         uint16 minReveals; // >= 1, <= seats
         uint16 statisticsBlobs; // blobs per hospital in round 0, 1 to 128
         uint16 updateBlobs; // blobs per hospital in a training round, 1 to 128
+        uint8 shards; // tasks that train one model together, 1 to 16; `propose` makes them all
         uint32 rowsPerWeight; // weight = clamp(ceil(rows / rowsPerWeight), 1, maxWeight)
         uint32 maxWeight;
         int64 acceptFloor; // a cohort whose median score is at least this is accepted
@@ -134,7 +136,9 @@ interface ITaskTypes {
         address operator;
         Phase phase;
         uint16 round; // current round
-        uint64 deadline; // anyone may `tick` after it; 0 in Settling, and in Forming without a beacon request
+        uint64 deadline; // anyone may `tick` after it; 0 in Settling, in Forming without a beacon request, and
+        // in Committing once a shard is done with it
+        uint8 shard; // its number among the shards of a model, from 1; 0 if it trains a model alone
         uint128 poolLeft;
         bool aggregatorJoined;
         bool stopping; // the operator asked for no further round
@@ -334,6 +338,9 @@ interface ITaskTypes {
     error PhaseNotOver(uint256 taskId, uint64 deadline);
     error AlreadyJoined(uint256 taskId, address account);
     error TaskFull(uint256 taskId);
+    /// @notice Another shard is still in an earlier round, whose sums the model of this one needs; or it still takes
+    ///         commitments to this round. Wait.
+    error ShardBehind(uint256 taskId, uint256 round, uint256 wanted);
     error RowsAreZero();
     /// @notice The key is not a point of P-256, or did not sign this account's `transportMessage`.
     error TransportKeyInvalid(address hospital);

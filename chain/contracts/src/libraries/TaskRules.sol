@@ -11,6 +11,7 @@ library TaskRules {
     uint256 internal constant MAX_NODES = 256; // a bit map's width
     uint256 internal constant MAX_COHORTS = 64; // three maps of cohorts share a storage slot
     uint256 internal constant MAX_BLOBS = 128; // two maps of blobs share a slot; a commitment must fit a transaction
+    uint256 internal constant MAX_SHARDS = 16; // each new round of one reads the state of all
     uint256 internal constant MIN_MASKED = 3; // with two, each learns the other's update from their sum
     uint256 internal constant MIN_BITS = 2; // the quantiser's limits for an update's value
     uint256 internal constant MAX_BITS = 40;
@@ -51,6 +52,7 @@ library TaskRules {
         _require(p.minReveals > 0 && p.minReveals <= p.seats, "minReveals");
         _require(p.statisticsBlobs > 0 && p.statisticsBlobs <= MAX_BLOBS, "statisticsBlobs");
         _require(p.updateBlobs > 0 && p.updateBlobs <= MAX_BLOBS, "updateBlobs");
+        _require(p.shards > 0 && p.shards <= MAX_SHARDS, "shards");
         _require(p.rowsPerWeight > 0, "rowsPerWeight");
         _require(p.maxWeight > 0, "maxWeight");
         if (p.decoys) _validateDecoys(p);

@@ -79,7 +79,8 @@ abstract contract Concluding is Slashing {
         ++task.state.round;
         // The value that drew the last round's seats also assigns these cohorts: it was requested when nobody could
         // change the set of active hospitals any more. A round that ended before its seats were drawn leaves no value.
-        if (hasSeed) _startPhase(taskId, task, Phase.Forming, 0);
+        // A shard requests one only when the others are done, since the wait for a beacon is bounded.
+        if (hasSeed || task.state.shard != 0) _startPhase(taskId, task, Phase.Forming, 0);
         else _awaitBeacon(taskId, task, Phase.Forming);
     }
 

@@ -40,6 +40,7 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         if (encryptionKey == 0 && task.params.masked) revert EncryptionKeyMissing(msg.sender);
         uint256 index = task.hospitals.length;
         if (index == task.params.maxHospitals) revert TaskFull(taskId);
+        _requireOneShard(taskId, task);
         _takeTransportKey(taskId, task, transportKey, transportProof);
         uint128 bond = task.params.hospitalBond;
         uint32 weight = TaskRules.weight(rows, task.params.rowsPerWeight, task.params.maxWeight);
@@ -135,6 +136,15 @@ abstract contract Joining is TaskBase, ITaskRegistry {
         bytes32 hash = keccak256(key);
         if (task.transportKeys[hash]) revert TransportKeyTaken(msg.sender);
         task.transportKeys[hash] = true;
+    }
+
+    /// @dev A hospital's rows count once in a model. Voters and the aggregator may join several of its shards.
+    function _requireOneShard(uint256 taskId, Task storage task) private view {
+        (uint256 first, uint256 count) = _shards(taskId, task);
+        for (uint256 other = first; other < first + count; ++other) {
+            Membership storage member = _tasks[other].memberships[msg.sender];
+            if (member.joined && member.role == IStaking.Role.Hospital) revert AlreadyJoined(other, msg.sender);
+        }
     }
 
     function _requireOperator(Task storage task) private view {

@@ -34,13 +34,20 @@ abstract contract Proposing is TaskBase, ITaskRegistry {
         if (address(this) == _code) revert OnlyDelegated();
         if (_proposalsStopped) revert ProposalsStopped();
         TaskRules.validate(params_);
-        taskId = ++_taskCount;
+        taskId = _taskCount + 1;
+        uint256 shards = params_.shards;
+        _taskCount += shards;
+        for (uint256 i = 0; i < shards; ++i) {
+            _propose(taskId + i, params_, shards == 1 ? 0 : i + 1);
+        }
+        token.safeTransferFrom(msg.sender, address(this), params_.pool * shards);
+    }
+
+    function _propose(uint256 taskId, TaskParams calldata params_, uint256 shard) private {
         Task storage task = _tasks[taskId];
         task.params = params_;
-        task.state.operator = msg.sender;
-        task.state.poolLeft = params_.pool;
+        (task.state.operator, task.state.shard, task.state.poolLeft) = (msg.sender, uint8(shard), params_.pool);
         emit TaskProposed(taskId, msg.sender, params_.specHash, params_.pool);
         _startPhase(taskId, task, Phase.Joining, params_.joinWindow);
-        token.safeTransferFrom(msg.sender, address(this), params_.pool);
     }
 }

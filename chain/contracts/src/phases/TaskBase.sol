@@ -94,6 +94,12 @@ abstract contract TaskBase is ITaskTypes {
         return number != 0 && task.params.decoys;
     }
 
+    /// @return first the number of a model's first shard. @return count its shards; 0 if the task trains it alone.
+    function _shards(uint256 taskId, Task storage task) internal view returns (uint256 first, uint256 count) {
+        uint256 shard = task.state.shard;
+        if (shard != 0) (first, count) = (taskId + 1 - shard, task.params.shards);
+    }
+
     // Phase changes.
 
     function _startPhase(uint256 taskId, Task storage task, Phase phase, uint256 window) internal {

@@ -19,6 +19,9 @@ abstract contract Training is Concluding, ITaskRounds {
         Task storage task = _in(taskId, Phase.Forming);
         uint256 number = task.state.round;
         Round storage round = task.rounds[number];
+        _requireShards(taskId, task, number);
+        bool hasSeed = round.beaconRequest != 0 || task.rounds[number - 1].seatSeed != 0;
+        if (!hasSeed) return _awaitBeacon(taskId, task, Phase.Forming); // a shard, whose wait for the others is over
         bytes32 seed = round.beaconRequest == 0
             ? Cohorts.seed(task.rounds[number - 1].seatSeed)
             : Cohorts.seed(beacon.seed(round.beaconRequest, beaconProof));
@@ -73,6 +76,16 @@ abstract contract Training is Concluding, ITaskRounds {
         else _startGracedPhase(taskId, task, Phase.Publishing, task.params.publishWindow);
     }
 
+    /// @dev A round's model is derived from the sums of all shards in the rounds before.
+    function _requireShards(uint256 taskId, Task storage task, uint256 number) private view {
+        (uint256 first, uint256 count) = _shards(taskId, task);
+        for (uint256 other = first; other < first + count; ++other) {
+            TaskState storage state = _tasks[other].state;
+            bool isBehind = state.round < number && state.phase != Phase.Ended;
+            if (isBehind) revert ShardBehind(other, state.round, number);
+        }
+    }
+
     function _recordShares(uint256 taskId, uint256 number, bytes calldata shareBundle) private returns (bytes32) {
         if (shareBundle.length == 0) return 0;
         emit SharesPublished(taskId, number, msg.sender, shareBundle);
@@ -88,7 +101,30 @@ abstract contract Training is Concluding, ITaskRounds {
         (uint256 viable,) = _viable(task, round, number, round.committed());
         round.viableCohorts = uint64(viable);
         if (viable == 0) _conclude(taskId, task, VoidReason.TooFewHospitals);
+        else if (_openShard(taskId, task, number) != 0) _startPhase(taskId, task, Phase.Committing, 0);
         else _startGracedPhase(taskId, task, Phase.Uploading, task.params.uploadWindow);
+    }
+
+    /// @dev Starts the uploads of a shard whose commitments were closed before those of the others.
+    function _startUploading(uint256 taskId, Task storage task) internal {
+        uint256 other = _openShard(taskId, task, task.state.round);
+        if (other != 0) revert ShardBehind(other, task.state.round, task.state.round);
+        _startGracedPhase(taskId, task, Phase.Uploading, task.params.uploadWindow);
+    }
+
+    /// @dev Another shard in which hospitals may still commit to this round; 0 without one. Until then nobody shows an
+    ///      update: a hospital that knew another shard's sum could commit to a copy of it, and be paid for it. Round 0
+    ///      pays nobody.
+    function _openShard(uint256 taskId, Task storage task, uint256 number) private view returns (uint256) {
+        if (number == 0) return 0;
+        (uint256 first, uint256 count) = _shards(taskId, task);
+        for (uint256 other = first; other < first + count; ++other) {
+            TaskState storage state = _tasks[other].state;
+            if (other == taskId || state.round > number) continue;
+            bool isOpen = state.phase == Phase.Committing && state.deadline != 0;
+            if (isOpen || state.phase < Phase.Committing) return other;
+        }
+        return 0;
     }
 
     /// @dev The viable cohorts that have enough hospitals in `present`, and all their members.

@@ -135,6 +135,7 @@ abstract contract Fixture is Test {
             minReveals: 2,
             statisticsBlobs: 1,
             updateBlobs: 1,
+            shards: 1,
             rowsPerWeight: 100,
             maxWeight: 8,
             acceptFloor: 0,

@@ -55,6 +55,8 @@ export const propose: typeof en.propose = {
   noPrivacyMeans: 'nichts begrenzt, wie viel das Modell von einer Zeile verrät',
   withoutPrivacy: 'Ohne Datenschutz vorschlagen. Krankenhäuser sehen, wie gut ein Angreifer ihre Zeilen finden kann.',
   pool: 'Pool',
+  shards: 'Teile',
+  shardsMean: 'Aufgaben zu diesen Bedingungen, die ein Modell trainieren; jede hat diesen Pool',
   poolOf: (rounds) => plural(rounds, 'für eine Runde', `für ${rounds} Runden`),
   pays: 'Höchste Zahlung einer Runde',
   gas: 'Gas, geschätzt',

@@ -55,6 +55,8 @@ export const propose: typeof en.propose = {
   noPrivacyMeans: 'nada limita cuánto muestra el modelo de una fila',
   withoutPrivacy: 'Proponerla sin privacidad. Los hospitales ven lo bien que un atacante puede encontrar sus filas.',
   pool: 'Fondo',
+  shards: 'Partes',
+  shardsMean: 'tareas con estas condiciones que entrenan un solo modelo; cada una tiene este fondo',
   poolOf: (rounds) => plural(rounds, 'para una ronda', `para ${rounds} rondas`),
   pays: 'Pago máximo de una ronda',
   gas: 'Gas, estimado',

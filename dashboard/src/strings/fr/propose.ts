@@ -56,6 +56,8 @@ export const propose: typeof en.propose = {
   withoutPrivacy:
     'La proposer sans confidentialité. Les hôpitaux voient à quel point un attaquant peut trouver leurs lignes.',
   pool: 'Cagnotte',
+  shards: 'Parts',
+  shardsMean: 'tâches à ces conditions qui entraînent un seul modèle ; chacune a cette cagnotte',
   poolOf: (rounds) => plural(rounds, 'pour un tour', `pour ${rounds} tours`),
   pays: 'Paie maximale d’un tour',
   gas: 'Gas, estimé',
