@@ -49,7 +49,7 @@ TICK = 1.0  # seconds
 
 @dataclass(frozen=True)
 class Size:
-    """Of a network; `cohorts` and `seats` are of one task. Parties are dealt evenly to tasks.
+    """A network's size; `cohorts` and `seats` are of one task. Parties are dealt evenly to tasks.
 
     `is_one_model`: the tasks are shards of one model, and have one aggregator.
     """

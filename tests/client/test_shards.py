@@ -85,6 +85,16 @@ def form_both(one: TrainingTask, other: TrainingTask) -> None:
     form(other)
 
 
+def settled_in_one(chain: LocalChain, folder: Path) -> list[TrainingTask]:
+    """Round 1 is settled in the first shard; the other one draws its seats."""
+    one, other = of_shards(chain, folder)
+    one.first_round(), other.first_round()
+    form_both(one, other)
+    play_both(one, other)
+    one.draw().judge(GOOD)
+    return [one, other]
+
+
 def test_shards_train_one_model_from_the_sums_of_all(local_chain: LocalChain, tmp_path: Path) -> None:
     one, other = of_shards(local_chain, tmp_path)
     assert list(one.operator.tasks.shards(other.task)) == [one.task, other.task]
@@ -125,11 +135,7 @@ def test_shards_train_one_model_from_the_sums_of_all(local_chain: LocalChain, tm
 
 
 def test_a_shard_that_fails_leaves_the_model_to_the_others(local_chain: LocalChain, tmp_path: Path) -> None:
-    one, other = of_shards(local_chain, tmp_path)
-    one.first_round(), other.first_round()
-    form_both(one, other)
-    play_both(one, other)
-    one.draw().judge(GOOD)
+    one, other = settled_in_one(local_chain, tmp_path)
     report = verify_round(ledger(one), one.store, one.task, 1)
     assert {check.name: check.result for check in report.checks}[Name.MODEL] is Result.UNCHECKED
     other.draw()
@@ -156,11 +162,7 @@ def test_a_shard_that_fails_leaves_the_model_to_the_others(local_chain: LocalCha
 
 
 def test_a_model_is_derived_anew_if_another_shard_s_round_is_undone(local_chain: LocalChain, tmp_path: Path) -> None:
-    one, other = of_shards(local_chain, tmp_path)
-    one.first_round(), other.first_round()
-    form_both(one, other)
-    play_both(one, other)
-    one.draw().judge(GOOD)
+    one, other = settled_in_one(local_chain, tmp_path)
     record = derived(one)
     with local_chain.undone():
         other.draw().judge(GOOD)

@@ -50,6 +50,12 @@ contract ShardsTest is Fixture {
         _publishShard(task);
     }
 
+    function _trainAll(uint256 first) private {
+        for (uint256 i = 0; i < SHARDS; ++i) {
+            _train(first + i);
+        }
+    }
+
     function _publishShard(uint256 task) private {
         id = task;
         if (tasks.state(id).phase == ITaskTypes.Phase.Committing) tasks.tick(id);
@@ -162,9 +168,7 @@ contract ShardsTest is Fixture {
     function test_formCohorts_waitsForTheLastRoundOfAllShards() public {
         _start();
         uint256 first = id;
-        for (uint256 i = 0; i < SHARDS; ++i) {
-            _train(first + i);
-        }
+        _trainAll(first);
         _toCommitted(first);
         _publishShard(first);
         _finish(first);
@@ -202,9 +206,7 @@ contract ShardsTest is Fixture {
     function test_uploading_waitsForTheCommitmentsOfAllShards() public {
         _start();
         uint256 first = id;
-        for (uint256 i = 0; i < SHARDS; ++i) {
-            _train(first + i);
-        }
+        _trainAll(first);
         _formAfterRequest(first);
         _commitShard(first);
         _assertPhase(ITaskTypes.Phase.Committing);
@@ -235,9 +237,7 @@ contract ShardsTest is Fixture {
     function test_uploading_beginsWithTheLastShard() public {
         _start();
         uint256 first = id;
-        for (uint256 i = 0; i < SHARDS; ++i) {
-            _train(first + i);
-        }
+        _trainAll(first);
         _toCommitted(first);
         _assertPhase(ITaskTypes.Phase.Uploading);
         for (uint256 i = 0; i < SHARDS - 1; ++i) {

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ANY: Literal["any"] = "any"
-WITHDRAW_ELSEWHERE = "--withdrawal-address names another"
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ def _new(
     settings = made.settings
     typer.echo(
         f"\naccount {made.account}\nkey     {settings.keystore}, encrypted; keep a copy of it and of its password\n"
-        f"paid    {settings.withdrawal_address or f'this account, so its key is worth its stake: {WITHDRAW_ELSEWHERE}'}"
+        f"paid    {settings.withdrawal_address or 'this account; --withdrawal-address names another'}"
     )
     typer.echo(f"policy  {settings.policy}: the tasks that may be joined; read it, and change it as you like")
     return made

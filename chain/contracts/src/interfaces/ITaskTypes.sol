@@ -13,8 +13,7 @@ interface ITaskTypes {
     enum Phase {
         None, // no such task
         Joining, // hospitals, voters and the aggregator lock their bonds
-        Forming, // the seed of the last seats assigns the cohorts; without one, the beacon's next value does. A shard
-        // waits here until the other shards' last round is settled
+        Forming, // the seed of the last seats, or the beacon's next value, assigns cohorts, once all shards are here
         Committing, // hospitals commit to the hashes of their points. A shard that is done waits for the other shards
         Uploading, // hospitals hand their updates to the aggregator, which then fixes the survivors
         Publishing, // the aggregator publishes each cohort's sum, or accuses a cohort whose sum is wrong
@@ -136,8 +135,7 @@ interface ITaskTypes {
         address operator;
         Phase phase;
         uint16 round; // current round
-        uint64 deadline; // anyone may `tick` after it; 0 in Settling, in Forming without a beacon request, and
-        // in Committing once a shard is done with it
+        uint64 deadline; // anyone may `tick` after it; 0 in Settling, and where no beacon, but other shards are awaited
         uint8 shard; // its number among the shards of a model, from 1; 0 if it trains a model alone
         uint128 poolLeft;
         bool aggregatorJoined;
