@@ -28,7 +28,7 @@ TORCH_INDEX := $(if $(filter cpu,$(TORCH)),https://download.pytorch.org/whl/cpu,
 SERVICES := redis-server postgresql chromium nginx-light gettext-base nftables gcc libc6-dev
 WORKERS ?= 3
 WHOLE_NETWORKS := tests/e2e/test_demo_runs.py tests/e2e/test_demo_programs.py tests/e2e/test_up.py tests/e2e/test_aggregator_killed.py \
-	tests/e2e/test_internet.py \
+	tests/e2e/test_internet.py tests/e2e/test_two_machines.py \
 	tests/e2e/test_dashboard.py tests/e2e/test_dashboard_operate.py tests/e2e/test_dashboard_desk.py \
 	tests/e2e/test_dashboard_wallets.py tests/e2e/test_dashboard_audit.py tests/e2e/test_wallet_matrix.py
 

@@ -314,7 +314,7 @@ class Conductor:
         self.aggregator._attempt(Step.FIX_SURVIVORS, state, round_state)
         self.grid.exchange("unmask")
         state, round_state = self._look(Phase.PUBLISHING)
-        if not self.aggregator.rounds.of(state.round).is_unmasked(state, round_state):
+        if not self.aggregator.rounds.of(state.round).has_parts(state, round_state):
             raise RuntimeError(f"round {state.round}: the answers do not unmask the sum, see the log")
         self.aggregator._attempt(Step.PUBLISH, state, round_state)
         self.grid.end()

@@ -2,6 +2,7 @@
 
 folder/   ca.crt      the authority, for hospitals and proxies   ca.key      its key
           server.pem  for localhost, signed by it                server.key  its key
+          lock        held while they are made
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
+from consilium_core.locks import in_turn
 from consilium_core.logs import emit
 from consilium_core.private_files import write_private_file
 from cryptography import x509
@@ -45,8 +47,13 @@ def ensure_certificates(folder: Path) -> Certificates:
     It renews a shorter or half-written server certificate, without effect on holders of the authority. It renews an
     authority within `NOTICE` of its end with the same key and name, so that both verify its certificates, each until
     its own end. Without the authority's key it changes nothing until the end; then it makes an authority with another
-    key. Raises CertificatesUnusable.
+    key. Several processes may share the folder. Raises CertificatesUnusable.
     """
+    with in_turn(folder / "lock"):
+        return _ensure_certificates(folder)
+
+
+def _ensure_certificates(folder: Path) -> Certificates:
     files = Certificates(folder / "ca.crt", folder / "server.pem", folder / "server.key")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     now = datetime.datetime.now(datetime.UTC)

@@ -20,17 +20,42 @@ from consilium_core.notify import MailSettings
 from consilium_core.typed_toml import Section
 from eth_utils.address import is_hex_address, to_checksum_address
 from pydantic import AfterValidator, Field, IPvAnyNetwork, SecretStr, model_validator
+from sqlalchemy import Engine
 
+from consilium_server.database.engine import open_database
 from consilium_server.errors import ServerError
 
 DATABASE_URL_VARIABLE = "CONSILIUM_DATABASE_URL"
 BROKER_URL_VARIABLE = "CONSILIUM_BROKER_URL"
 WITHIN_THE_PROCESS = "memory://localhost/"
+POSTGRESQL = "postgresql://"
+
+
+def _of_postgresql(url: SecretStr) -> SecretStr:
+    if not url.get_secret_value().startswith(POSTGRESQL):
+        raise ValueError("machines share a PostgreSQL database: write postgresql://USER:PASSWORD@HOST:PORT/NAME")
+    return url
 
 
 class AggregatorSettings(NodeSettings):
     task: TaskNumber
     superlink_port: Annotated[int, Field(ge=1, le=65_535, description="port of the SuperLink, on loopback")]
+    tls: Annotated[
+        Path | None, Field(description="folder of the SuperLink's certificate and its authority; default: tls in home")
+    ] = None
+    database_url: Annotated[
+        SecretStr | None,
+        AfterValidator(_of_postgresql),
+        Field(description="PostgreSQL of this account's machines: one of them runs the task. Default: this one alone"),
+    ] = None
+
+    @property
+    def tls_folder(self) -> Path:
+        return self.tls or self.home / "tls"
+
+    def open_database(self) -> Engine | None:
+        """The database of this account's machines. Raises the errors of `open_database`."""
+        return None if self.database_url is None else open_database(self.database_url.get_secret_value(), 3)
 
 
 class SponsorSettings(AccountSettings):

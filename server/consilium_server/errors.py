@@ -1,8 +1,8 @@
 """Errors of the server room: one class for each decision of a caller, with the printed names of its faults.
 
 ServerError           a person must correct it
-│                     AlreadyConducting, CertificatesUnusable, SecretExposed, AggregatorEnded, BrokerUrlInvalid,
-│                     DatabaseUrlInvalid
+│                     AlreadyConducting, LeaseHeld, LeaseLost, CertificatesUnusable, SecretExposed, AggregatorEnded,
+│                     BrokerUrlInvalid, DatabaseUrlInvalid
 ├── Unavailable       a later attempt may work: DatabaseUnreachable, BrokerUnreachable, ChainMoved
 ├── DatabaseUnfit     the database does not fit this program or chain: SchemaTooNew, SourceMismatch, IndexDiffers,
 │                     EventsInconsistent
@@ -11,7 +11,7 @@ ServerError           a person must correct it
 ├── SuperLinkFailed   another SuperLink is started
 ├── ReplyRefused      a hospital's reply is not used: UploadInvalid, PartFailed, SecondReply
 ├── SumMismatch       a cohort's sum is not the committed one, and no single upload explains it
-└── DecoysLost      the secrets that disclose a round's decoys are no longer on this aggregator's disk
+└── DecoysLost      the secrets that disclose a round's decoys are on no disk of this aggregator
 """
 
 from __future__ import annotations
@@ -29,6 +29,14 @@ class ServerError(FaultError):
         "AlreadyConducting": (
             "another aggregator runs in {home}: stop it first, or use another home. Two aggregators with one key would"
             " publish a round twice, and be slashed for it"
+        ),
+        "LeaseHeld": (
+            "another machine ({owner}) runs the aggregator of {place}: stop it there, or wait until its lease of half a"
+            " minute ends"
+        ),
+        "LeaseLost": (
+            "another machine runs the aggregator of {place} now, because this one did not renew its lease in time. All"
+            " goes on there: find out why the database did not answer here"
         ),
         "CertificatesUnusable": (
             "{path} {why}: restore it, or move its folder away. The next start then makes a new authority"

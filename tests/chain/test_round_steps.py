@@ -69,9 +69,9 @@ def test_points_are_shown_from_a_block_on(block: int, shows_at: int) -> None:
     assert (Step.UPLOAD in next_steps(view, AsHospital(0, shows_at=shows_at))) == (block >= shows_at)
 
 
-def step(view: View, awaited: int = 0, arrived: int = 0, refused: bool = False, unmasked: bool = True) -> Step | None:
+def step(view: View, awaited: int = 0, arrived: int = 0, refused: bool = False, has_parts: bool = True) -> Step | None:
     """The aggregator's; None: it waits."""
-    (found,) = next_steps(view, AsAggregator(awaited, arrived, refused, unmasked)) or (None,)
+    (found,) = next_steps(view, AsAggregator(awaited, arrived, refused, has_parts)) or (None,)
     return found
 
 
@@ -93,9 +93,9 @@ def test_every_phase_has_its_rules_and_every_step_its_phase() -> None:
 
 @given(views(), MAPS, MAPS, st.booleans(), st.booleans())
 def test_anybody_takes_the_aggregators_steps_that_are_anybodys(
-    view: View, awaited: int, arrived: int, refused: bool, unmasked: bool
+    view: View, awaited: int, arrived: int, refused: bool, has_parts: bool
 ) -> None:
-    found, own = next_steps(view, AsAnybody()), step(view, awaited, arrived, refused, unmasked)
+    found, own = next_steps(view, AsAnybody()), step(view, awaited, arrived, refused, has_parts)
     assert set(found) <= {Step.STOP, *BY_ANYBODY}
     assert found == (own,) or own not in (Step.STOP, *BY_ANYBODY)
 
@@ -221,10 +221,10 @@ def test_aggregator_publishes_with_all_awaited_uploads_or_shortly_before_the_dea
 
 
 @given(views([Phase.PUBLISHING]), st.booleans())
-def test_aggregator_publishes_once_sums_are_unmasked_or_shortly_before_the_deadline(view: View, unmasked: bool) -> None:
+def test_aggregator_publishes_once_it_has_all_parts_or_shortly_before_the_deadline(view: View, has_parts: bool) -> None:
     in_time = replace(view, now=min(view.now, view.state.deadline))
     hurried = in_time.now + view.answer_margin >= view.state.deadline
-    assert (step(in_time, unmasked=unmasked) is Step.PUBLISH) == (unmasked or hurried)
+    assert (step(in_time, has_parts=has_parts) is Step.PUBLISH) == (has_parts or hurried)
 
 
 @given(views([Phase.DISPUTING]), st.booleans())

@@ -333,8 +333,9 @@ def test_a_hospital_answers_for_no_fewer_survivors_than_its_cohorts_threshold(ma
 
 def aggregator_of(round_: Committing, home: Path) -> Aggregator:
     settings = SimpleNamespace(
-        connect=lambda: round_.aggregator, artifacts=round_.settings[0].artifacts, task=round_.task, home=home
-    )
+        connect=lambda: round_.aggregator, artifacts=round_.settings[0].artifacts, task=round_.task, home=home,
+        open_database=lambda: None,
+    )  # fmt: skip
     return Aggregator(settings)  # type: ignore[arg-type]
 
 
@@ -421,7 +422,7 @@ def test_a_dealer_whose_shares_cannot_be_opened_is_named_and_slashed(
     given = {index: answer(round_, nodes[index]) for index in range(3)}  # the dealer is silent
     collected = SimpleNamespace(uploads=parts, answers=given, arrived=survivors, finished=survivors)
     aggregator.rounds.of(0).collection = collected  # type: ignore[assignment]
-    assert aggregator.rounds.of(0).is_unmasked(ledger.tasks.state(task), round_.round_state)
+    assert aggregator.rounds.of(0).has_parts(ledger.tasks.state(task), round_.round_state)
     aggregator._attempt(Step.PUBLISH, ledger.tasks.state(task), round_.round_state)
     assert ledger.tasks.state(task).phase is Phase.DISPUTING
     assert round_.round_state.accused == 0b1111

@@ -219,7 +219,7 @@ def test_confined_containers_play_a_task(
                 make_transport_key(home / "transport.key")
                 policy = {"operators": "any", "models": "any", "columns": "any", "masked_only": False}
                 made = HospitalHome.create(home, place, policy)
-                approve(made, chain.treasury, task, digest, superlink, conducted / "tls" / "ca.crt")
+                approve(made, chain.treasury, task, digest, superlink, conducted.parents[1] / "tls" / "ca.crt")
             else:
                 register(own, 10_000 * TOKEN, 0)
                 VoterHome.create(home, place, {"operators": "any", "models": "any", "metrics": "any"})

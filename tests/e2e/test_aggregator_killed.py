@@ -69,19 +69,25 @@ class Play:
         assert self.processes.ended_badly() == {}, self.processes.errors_of(self.aggregator.name)
         assert time.monotonic() < end, self.told[-5:]
 
-    def family(self) -> list[psutil.Process]:
+    def family(self, of: Party | None = None) -> list[psutil.Process]:
         """What the aggregator's process has started."""
-        config = str(self.aggregator.home / "node.toml")
+        config = str((of or self.aggregator).home / "node.toml")
         return [c for p in psutil.Process().children() if config in p.cmdline() for c in p.children(recursive=True)]
 
-    def kill(self, away: float = 0.0) -> None:
-        """The aggregator's process alone; what it started must end by itself. Then it is started again."""
-        family = self.family()
+    def start_aggregator(self) -> None:
+        start_party(self.network, self.aggregator, self.processes)
+
+    def kill(self, away: float = 0.0, of: Party | None = None, before_start: Callable[[], None] = lambda: None) -> None:
+        """The aggregator's process alone; what it started must end by itself. Then it is started again. `of`: the party
+        that is killed, if another home is used from now on.
+        """
+        family = self.family(of)
         self.processes.kill(self.aggregator.name)
         _, alive = psutil.wait_procs(family, timeout=30)
         assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
         time.sleep(away)
-        start_party(self.network, self.aggregator, self.processes)
+        before_start()
+        self.start_aggregator()
 
     def kill_superlink(self) -> None:
         (superlink,) = [one for one in self.family() if "--enable-supernode-auth" in one.cmdline()]
@@ -135,9 +141,14 @@ class Play:
 
 @contextmanager
 def playing(
-    folder: Path, hospitals: int = 3, rounds: int = 2, windows: Mapping[str, int] = WINDOWS, **options: Any
+    folder: Path,
+    hospitals: int = 3,
+    rounds: int = 2,
+    windows: Mapping[str, int] = WINDOWS,
+    starts: bool = True,
+    **options: Any,
 ) -> Iterator[Play]:
-    """Aggregator and sponsor run; nobody else does."""
+    """The sponsor runs, and the aggregator if it `starts`; nobody else does."""
     chosen = DemoOptions(hospitals=hospitals, voters=VOTERS, seats=VOTERS, rounds=rounds, output=folder, **options)
     data = deal_wdbc(hospitals, VOTERS, 0)
     settings = TaskSettings(rounds, None, VOTERS, windows, digests=chosen.digests, masked=chosen.masked)
@@ -148,7 +159,8 @@ def playing(
         config = ["--config", os.fspath(network.sponsor.home / "node.toml")]
         processes.serve(network.sponsor.name, "consilium_cli.main", "server", "sponsor", *config)
         play = Play(network, processes, Chronicle(network.treasury, network.task, time.monotonic()))
-        start_party(network, play.aggregator, processes)
+        if starts:
+            play.start_aggregator()
         yield play
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from consilium_chain.ledger.structs import Outcome
+from consilium_chain.ledger.structs import Outcome, Phase
 from consilium_client.home import HospitalHome, VoterHome
 from consilium_core.children import child_environment
-from consilium_server.jobs.supervisor import task_folder
+from consilium_server.jobs.supervisor import TLS
+from consilium_verify.verification import verify_round
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from internet.faults import FAULTS, PHASES, PROCESSES, Cell, Play, Played, matrix, packed, plan, play_cells, why_not
@@ -118,7 +119,7 @@ def test_rounds_run_across_it_through_faults_and_nobody_loses_anything(tmp_path:
         # The SuperLink's control API asks for nothing: it answers on the operator's own machine, and nowhere else.
         (superlink,) = network.processes_of("superlink")
         port = superlink.cmdline()[superlink.cmdline().index("--port") + 1]
-        inside = task_folder(network.worker_home, network.operator, play.task) / "tls" / "ca.crt"
+        inside = network.worker_home / TLS / "ca.crt"
         assert control_api(network, "operator", f"127.0.0.1:{port}", inside) == f"nodes: {HOSPITALS}"
         assert control_api(network, "hospital-1", f"{FLEET}:443", network.pki.authority).endswith(" 404")
         for reached in (int(port), 5432, 6379, 8080, 9099):
@@ -143,6 +144,40 @@ def test_rounds_run_across_it_through_faults_and_nobody_loses_anything(tmp_path:
         verified = network.host("stranger").run(stranger, timeout=120, env=trusting)
         assert verified.returncode == 0, verified.stdout + verified.stderr
         assert json.loads(verified.stdout)["holds"]
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+def test_a_machine_of_two_is_lost_in_each_phase_and_the_other_one_goes_on(tmp_path: Path) -> None:
+    """Each has a network namespace, a home and a proxy. A machine comes back once the other one has the task."""
+    moments = [
+        (0, Phase.JOINING), (0, Phase.COMMITTING), (0, Phase.UPLOADING), (0, Phase.PUBLISHING), (1, Phase.FORMING),
+        (1, Phase.UPLOADING), (1, Phase.PUBLISHING), (1, Phase.SCORING), (1, Phase.REVEALING), (2, Phase.COMMITTING),
+        (2, Phase.UPLOADING),
+    ]  # fmt: skip
+    with small_internet(tmp_path, machines=2) as network:
+        task, spec = network.propose(2)
+        took = []
+        while moments:
+            state = network.operator.tasks.state(task)
+            if (state.round, state.phase) > moments[0]:
+                missed = moments.pop(0)
+                assert missed[1] in (Phase.FORMING, Phase.JOINING), missed
+            elif (state.round, state.phase) == moments[0]:
+                moments.pop(0)
+                took.append(network.change_machine(task))
+            time.sleep(0.1)
+        until(lambda: network.phase(task) is Phase.ENDED, "the task's end", 600)
+        (tmp_path / "taken-over-after.json").write_text(json.dumps(took))
+        assert len(took) >= 9
+        assert max(took) < 100
+        rounds = [network.operator.tasks.round_state(task, number) for number in range(spec.rounds.rounds + 1)]
+        assert [one.outcome for one in rounds] == [Outcome.SETTLED] * 3
+        assert [one.survivors for one in rounds] == [(1 << HOSPITALS) - 1] * 3  # so the sums are those of all
+        for number in range(len(rounds)):
+            assert verify_round(network.operator, network.store, task, number).holds
+        slashed = [event for event in network.operator.logs.between() if event.name == "Slashed"]
+        assert slashed == []
 
 
 def test_nothing_is_left_of_an_internet_whose_maker_was_killed(tmp_path: Path) -> None:

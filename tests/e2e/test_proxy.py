@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -330,6 +331,47 @@ def test_a_superlink_with_anothers_certificate_is_not_asked(stand: Stand, tmp_pa
     with running_proxy(tmp_path / "proxy", ["superlink"], **given) as proxy:
         wrong = Stand(proxy, stand.superlink, stand.authority, stand.events)
         assert status(wrong.ask("/v1/fleet/pull-messages")) == 502  # which a SuperNode tries again
+
+
+# An account's two machines
+
+
+@contextmanager
+def machine(stand: Stand, folder: Path, peer: str, trusted: Path | None = None) -> Iterator[Stand]:
+    """The proxy of a machine without this task's SuperLink. `peer`: address of the other machine's proxy."""
+    certificate, key = stand.authority.sign(SUPERLINK)
+    given = {
+        "CERTIFICATE": str(certificate), "CERTIFICATE_KEY": str(key), "SUPERLINK_NAME": SUPERLINK,
+        "SUPERLINK": f"127.0.0.1:{free_port()}", "SUPERLINK_CA": str(stand.superlink.certificates.authority),
+        "SUPERLINK_PEER": peer, "SUPERLINK_PEER_CA": str(trusted or stand.authority.certificate),
+    }  # fmt: skip
+    with running_proxy(folder, ["superlink"], **given) as proxy:
+        yield Stand(proxy, stand.superlink, stand.authority, stand.events)
+
+
+def test_a_machine_without_the_task_asks_the_other_one(stand: Stand, tmp_path: Path) -> None:
+    with machine(stand, tmp_path / "second", f"127.0.0.1:{stand.proxy.port}") as second:
+        assert status(second.ask("/v1/fleet/pull-messages")) == 401  # of a SuperLink, to a request without a key
+        assert push_object(second, 7 << 20) == push_object(stand, 7 << 20)
+        assert {status(second.ask(target)) for target in (f"/v1/{LIST}", "/", "/v1/fleet/../" + LIST)} == {404}
+
+
+def test_a_task_on_no_machine_goes_round_no_circle(stand: Stand, tmp_path: Path) -> None:
+    """The asked machine asks nobody, though its own peer has the task. 503 makes a SuperNode try again."""
+    with (
+        machine(stand, tmp_path / "first", f"127.0.0.1:{stand.proxy.port}") as first,
+        machine(stand, tmp_path / "second", f"127.0.0.1:{first.proxy.port}") as second,
+    ):
+        assert status(first.ask("/v1/fleet/pull-messages")) == 401
+        assert status(second.ask("/v1/fleet/pull-messages")) == 503
+        stranger = first.ask("/v1/fleet/pull-messages", SUPERLINK, "POST", "X-Consilium-Peer: 1")
+        assert status(stranger) == 503
+
+
+def test_a_peer_with_anothers_certificate_is_not_asked(stand: Stand, tmp_path: Path) -> None:
+    peer, other = f"127.0.0.1:{stand.proxy.port}", Authority(tmp_path / "other").certificate
+    with machine(stand, tmp_path / "second", peer, other) as second:
+        assert status(second.ask("/v1/fleet/pull-messages")) == 502
 
 
 def until(look: Callable[[], bool]) -> None:

@@ -92,8 +92,8 @@ from consilium_core.faults import FaultError
 from consilium_operators.errors import OperatorError, RowsInvalid
 from consilium_operators.model_folder import _tensors, read_model
 from consilium_operators.prediction import examples_of, rows_of
-from consilium_server.aggregator import decoys, reply_store
-from consilium_server.aggregator.decoys import RoundSecrets
+from consilium_server.aggregator import reply_store
+from consilium_server.aggregator.round_secrets import RoundSecrets, SecretFiles
 from consilium_server.aggregator.uploads import parse_signed, parse_upload_body
 from consilium_server.api.events import parse_event_id
 from consilium_server.api.paging import PageRequest
@@ -1111,13 +1111,13 @@ def kept_upload() -> bytes:
 
 def decoy_secrets() -> bytes:
     folder = Path(_scratch())
-    decoys.store_secrets(folder, 1, RoundSecrets(bytes(32), {0: [(5, 6)]}, {0: [GENERATOR]}, 3))
+    SecretFiles(folder).store(1, RoundSecrets(bytes(32), {0: [(5, 6)]}, {0: [GENERATOR]}, 3))
     return (folder / "round-1.json").read_bytes()
 
 
 def read_decoys(raw: bytes, folder: Path) -> object:
     put(folder, "round-1.json", raw)
-    return decoys.read_secrets(folder, 1)
+    return SecretFiles(folder).of(1)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 chain      anvil, which is the chain, on loopback; a chain node's port in front of it
 operator   PostgreSQL, Redis, nginx, API, worker (with aggregators and their SuperLinks), index, sponsor
+machine-N  if there are such: nginx, and a worker with the account, as the operator then has none
 hospital-N a node with its SuperNode and relay; a firewall lets nobody in
 voter-N    a node
 """
@@ -20,7 +21,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -49,7 +50,7 @@ from consilium_lab.demo.options import Attack
 from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_server.certificates import ensure_certificates
 from consilium_server.config import AggregatorSettings
-from consilium_server.jobs.supervisor import SETTINGS, task_folder
+from consilium_server.jobs.supervisor import SETTINGS, TLS, task_folder
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from postgres_driver import SERVER, binaries
@@ -116,6 +117,7 @@ class Network:
     homes: dict[str, HospitalHome] = field(default_factory=dict)
     voter_homes: dict[str, VoterHome] = field(default_factory=dict)
     disks: dict[str, Disk] = field(default_factory=dict)
+    machines: list[str] = field(default_factory=list)
 
     def host(self, name: str) -> Host:
         return self.internet.hosts[name]
@@ -164,13 +166,18 @@ class Network:
 
     def open_doors(self, task: int) -> None:
         """Once the task's aggregator has begun: the proxy leads to its SuperLink, and the sponsor pays for it."""
-        folder = task_folder(self.worker_home, self.operator, task)
-        authority = folder / "tls" / "ca.crt"
-        until(lambda: (folder / SETTINGS).exists() and authority.exists(), f"the aggregator of task {task}")
-        port = read_settings(folder / SETTINGS, AggregatorSettings).superlink_port
+        homes = [self.home_of(machine) for machine in self.machines or ["operator"]]
+        files = [task_folder(home, self.operator, task) / SETTINGS for home in homes]
+        file = until(lambda: next((one for one in files if one.exists()), None), f"the aggregator of task {task}")
+        port = read_settings(file, AggregatorSettings).superlink_port
         sponsor = self.folder / "operator" / "sponsor"
-        self._write_proxy((port, authority))
-        self.services.restart("proxy")
+        if self.machines:
+            for machine in self.machines:
+                self._write_proxy_of(machine, port)
+                self.services.restart(f"proxy-{machine}")
+        else:
+            self._write_proxy((port, self.worker_home / TLS / "ca.crt"))
+            self.services.restart("proxy")
         settings = tomllib.loads((sponsor / "sponsor.toml").read_text()) | {"task": task}
         write_private_file(sponsor / "sponsor.toml", tomli_w.dumps(settings))
         self.add("sponsor", "operator", [*CONSILIUM, "server", "sponsor", "--config", str(sponsor / "sponsor.toml")])
@@ -246,15 +253,65 @@ class Network:
         authority = ensure_certificates(operator / "sponsor" / "tls").authority
         return write_nginx(operator / "proxy", self.pki, self.place.artifacts, authority, superlink)
 
+    # The account's machines
+
+    def home_of(self, machine: str) -> Path:
+        """The home of its worker."""
+        return self.folder / machine / "worker"
+
+    def machine_of(self, task: int) -> str | None:
+        """The one whose aggregator runs the task; None while none does."""
+        where = str(task_folder(Path("."), self.operator, task))
+        found = [name for name in self.machines if self.host(name).processes("server run --config", where)]
+        return found[0] if len(found) == 1 else None
+
+    def lose(self, machine: str) -> None:
+        """At once: its cable, and all that runs there."""
+        host = self.host(machine)
+        host.cut_off()
+        for name in self._services_of(machine):
+            self.services[name].wanted = False
+        for process in host.processes():
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def find(self, machine: str) -> None:
+        """It is back, with its disk as it was."""
+        self.host(machine).back()
+        for name in self._services_of(machine):
+            self.services.restart(name)
+
+    def change_machine(self, task: int) -> float:
+        """Loses the machine that runs a task, and finds it again once another one runs it. Seconds until then."""
+        lost = until(lambda: self.machine_of(task), "the aggregator")
+        self.lose(lost)
+        began = time.monotonic()
+        until(lambda: self.machine_of(task) not in (None, lost), f"another machine than {lost}")
+        took = time.monotonic() - began
+        self.find(lost)
+        return took
+
+    def _services_of(self, machine: str) -> list[str]:
+        return [f"worker-{machine}", f"proxy-{machine}"]
+
+    def _write_proxy_of(self, machine: str, port: int) -> Path:
+        (other,) = [self.host(name).address for name in self.machines if name != machine]
+        superlink = port, self.home_of(machine) / TLS / "ca.crt"
+        folder = self.folder / machine / "proxy"
+        return write_nginx(folder, self.pki, self.place.artifacts, self.pki.authority, superlink, f"{other}:443")
+
     def logs(self) -> Path:
         return self.folder / "logs"
 
 
 @contextmanager
-def small_internet(folder: Path, block_seconds: int = BLOCK_SECONDS) -> Iterator[Network]:
-    """All but a task, its aggregator and its hospitals. Raises AssertionError where something does not start."""
-    folder = folder.resolve()
-    hosts: dict[str, list[str]] = {"chain": [CHAIN], "operator": [FLEET, API, SPONSOR, MIRROR]}
+def small_internet(folder: Path, block_seconds: int = BLOCK_SECONDS, machines: int = 0) -> Iterator[Network]:
+    """All but a task, its aggregator and its hospitals. `machines`: those that share the aggregator's account; without
+    them it is the operator's. Raises AssertionError where something does not start.
+    """
+    folder, shared = folder.resolve(), _names("machine", machines)
+    hosts: dict[str, list[str]] = {"chain": [CHAIN], "operator": [API, SPONSOR, MIRROR] + ([] if machines else [FLEET])}
+    hosts |= {name: [FLEET] for name in shared}
     hosts |= {name: [] for name in (*_names("hospital", HOSPITALS), *_names("voter", VOTERS), "stranger")}
     with ExitStack() as stack:
         # PostgreSQL is another user, and of root alone are the folders that tests have.
@@ -264,14 +321,16 @@ def small_internet(folder: Path, block_seconds: int = BLOCK_SECONDS) -> Iterator
         internet.connect(hosts)
         services = Services(folder / "logs")
         stack.callback(services.close)
-        yield _build(internet, services, folder, database, block_seconds)
+        yield _build(internet, services, folder, database, block_seconds, shared)
 
 
 def _names(role: str, count: int) -> list[str]:
     return [f"{role}-{k + 1}" for k in range(count)]
 
 
-def _build(internet: Internet, services: Services, folder: Path, database: Path, block_seconds: int) -> Network:
+def _build(
+    internet: Internet, services: Services, folder: Path, database: Path, block_seconds: int, machines: list[str]
+) -> Network:
     chain = internet.hosts["chain"]
     anvil = [
         find_anvil(), "--host", "127.0.0.1", "--port", str(CHAIN_PORT), "--accounts", "1", "--silent",
@@ -302,7 +361,7 @@ def _build(internet: Internet, services: Services, folder: Path, database: Path,
     place = Place(f"http://{CHAIN}:{NODE_PORT}", book, artifacts, operator.address)
     network = Network(
         internet, services, data, operator, deployment, pki, place, folder, accounts,
-        internet.reach("stranger", internet.hosts["operator"].address, 443),
+        internet.reach("stranger", internet.hosts["operator"].address, 443), machines=machines,
     )  # fmt: skip
     spec = parse_task_spec(private_task(data, 1, WINDOWS))
     _make_hospitals(network, spec)
@@ -356,16 +415,15 @@ def _start_operator(network: Network, database: Path) -> None:
     common = network.place.settings | {"database_url": database_url}
     write_key(folder / "aggregator", network.accounts["aggregator"])
     write_key(folder / "sponsor", network.accounts["sponsor"])
+    worker = common | {"home": str(network.worker_home), "broker_url": broker_url}
+    key = {
+        "keystore": str(folder / "aggregator" / "key.json"),
+        "password_file": str(folder / "aggregator" / "password"),
+    }
     settings: dict[str, dict[str, Any]] = {
         "api": common | {"home": str(folder / "api"), "origin": f"https://{API}", "proxies": ["127.0.0.1"]},
         "index": common | {"home": str(folder / "index")},
-        "worker": common
-        | {
-            "home": str(network.worker_home),
-            "broker_url": broker_url,
-            "keystore": str(folder / "aggregator" / "key.json"),
-            "password_file": str(folder / "aggregator" / "password"),
-        },
+        "worker": worker if network.machines else worker | key,
         "sponsor": {
             "home": str(folder / "sponsor"),
             "chain_url": network.place.chain_url,
@@ -381,6 +439,16 @@ def _start_operator(network: Network, database: Path) -> None:
     for name in ("api", "worker", "index"):
         command = [*CONSILIUM, "server", name, "--config", str(folder / f"{name}.toml")]
         network.add(name, "operator", command, shares_fate=name != "worker")
+    for machine in network.machines:
+        file = network.folder / machine / "worker.toml"
+        file.parent.mkdir()
+        write_private_file(file, tomli_w.dumps(worker | key | {"home": str(network.home_of(machine))}))
+        run = [*CONSILIUM, "server", "worker", "--config", str(file)]
+        network.add(f"worker-{machine}", machine, run, unit="consilium-worker.service", shares_fate=False)
+    for machine in network.machines:
+        until((network.home_of(machine) / TLS / "ca.crt").exists, f"the authority of {machine}")
+        conf = network._write_proxy_of(machine, 9_100)
+        network.add(f"proxy-{machine}", machine, ["nginx", "-c", str(conf), "-g", "daemon off;"])
 
 
 def _start_postgres(network: Network, folder: Path) -> str:
@@ -399,29 +467,34 @@ def _start_postgres(network: Network, folder: Path) -> str:
         f"--pwfile={file}", "--no-sync", "--locale=C", "-E", "UTF8",
     ]  # fmt: skip
     subprocess.run(made, check=True, capture_output=True, cwd=folder)
+    address = host.address if network.machines else "127.0.0.1"
+    if network.machines:
+        with (data / "pg_hba.conf").open("a") as hba:
+            hba.write("host all all samenet scram-sha-256\n")
     options = {
-        "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off", "max_wal_size": "48MB",
+        "listen_addresses": address, "unix_socket_directories": "", "fsync": "off", "max_wal_size": "48MB",
         "min_wal_size": "32MB", "shared_buffers": "32MB",
     }  # fmt: skip
     settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     # At SIGTERM it would wait until its clients leave by themselves: its unit says SIGINT.
     command = [*as_server, str(where / "postgres"), "-D", str(data), *settings]
     network.add("postgres", "operator", command, stop_signal=signal.SIGINT)
-    ready = [str(where / "pg_isready"), "-q", "-h", "127.0.0.1", "-U", SERVER]
+    ready = [str(where / "pg_isready"), "-q", "-h", address, "-U", SERVER]
     until(lambda: host.run(ready).returncode == 0, "PostgreSQL", 60)
-    return f"postgresql://{SERVER}:{password}@127.0.0.1:5432/postgres"
+    return f"postgresql://{SERVER}:{password}@{address}:5432/postgres"
 
 
 def _start_redis(network: Network) -> str:
     folder, password = network.folder / "operator" / "redis", secrets.token_urlsafe(16)
     folder.mkdir(parents=True)
+    address = network.host("operator").address if network.machines else "127.0.0.1"
     settings = {
-        "port": "6379", "bind": "127.0.0.1", "dir": str(folder), "requirepass": password, "appendonly": "no",
+        "port": "6379", "bind": address, "dir": str(folder), "requirepass": password, "appendonly": "no",
         "save": "", "maxmemory": "128mb", "maxmemory-policy": "noeviction",
     }  # fmt: skip
     write_private_file(folder / "redis.conf", "".join(f'{name} "{value}"\n' for name, value in settings.items()))
     network.add("redis", "operator", ["redis-server", str(folder / "redis.conf")])
-    return f"redis://:{password}@127.0.0.1:6379/0"
+    return f"redis://:{password}@{address}:6379/0"
 
 
 def _rpc(url: str, method: str, *arguments: object) -> Any:

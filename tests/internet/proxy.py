@@ -106,8 +106,11 @@ def make_certificates(folder: Path) -> Pki:
     return made
 
 
-def write_nginx(home: Path, pki: Pki, artifacts: Path, sponsor_ca: Path, superlink: tuple[int, Path] | None) -> Path:
-    """`superlink`: its port on loopback, and the certificate of its authority; None before a task has one.
+def write_nginx(
+    home: Path, pki: Pki, artifacts: Path, sponsor_ca: Path, superlink: tuple[int, Path] | None, peer: str | None = None
+) -> Path:
+    """`superlink`: its port on loopback, and the certificate of its authority; None before a task has one. `peer`: the
+    proxy of the account's other machine, of a machine that serves SuperLinks alone.
 
     What nginx writes, and its configuration, are in `home` instead of where Debian has them.
     """
@@ -118,11 +121,13 @@ def write_nginx(home: Path, pki: Pki, artifacts: Path, sponsor_ca: Path, superli
         "API_NAME": API, "API": f"127.0.0.1:{API_PORT}",
         "SPONSOR_NAME": SPONSOR, "SPONSOR": f"127.0.0.1:{SPONSOR_PORT}", "SPONSOR_CA": str(sponsor_ca),
     }  # fmt: skip
-    served = ["api", "sponsor"]
+    served = ["api", "sponsor"] if peer is None else []
     if superlink is not None:
         variables |= {"SUPERLINK_NAME": FLEET, "SUPERLINK": f"127.0.0.1:{superlink[0]}"}
         variables["SUPERLINK_CA"] = str(superlink[1])
         served.append("superlink")
+    if peer is not None:
+        variables |= {"SUPERLINK_PEER": peer, "SUPERLINK_PEER_CA": str(pki.authority)}
     if DEPLOYED.exists():
         (home / "proxy.env").write_text("".join(f"{name}='{value}'\n" for name, value in variables.items()))
         render = [str(DEPLOYED / "render"), str(home / "proxy.env"), str(home / "conf.d"), *served]

@@ -25,8 +25,9 @@ from consilium_chain.rounds.sums import NegatedDelta
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
-from consilium_server.aggregator.decoys import HiddenSums, RoundSecrets, read_secrets, store_secrets
+from consilium_server.aggregator.decoys import HiddenSums
 from consilium_server.aggregator.node import Aggregator
+from consilium_server.aggregator.round_secrets import RoundSecrets, SecretFiles
 from consilium_server.aggregator.uploads import CohortSum, Upload
 from consilium_server.errors import DecoysLost
 from consilium_zk.blobs import Blob, blinders, scale, with_blinders
@@ -37,6 +38,7 @@ from consilium_zk.kzg import commit
 from consilium_zk.packing import LaneLayout, pack, unpack
 from decoy_driver import DecoyDriver, seed_of
 from eth_account import Account
+from sqlalchemy import Engine
 from task_files import DATA
 
 LAYOUT = LaneLayout(bits=17, total_weight=64)
@@ -84,17 +86,17 @@ def test_hidden_sums_commit_to_what_they_publish_and_read_back(flipped: int) -> 
 
 
 def test_secrets_come_back_as_they_were_kept(tmp_path: Path) -> None:
-    store_secrets(tmp_path, 3, SECRETS)
-    assert read_secrets(tmp_path, 3) == SECRETS
+    SecretFiles(tmp_path).store(3, SECRETS)
+    assert SecretFiles(tmp_path).of(3) == SECRETS
     other = RoundSecrets(bytes(32), {1: [(5, 6)]})
-    store_secrets(tmp_path, 4, other)
-    assert (read_secrets(tmp_path, 3), read_secrets(tmp_path, 4)) == (SECRETS, other)
+    SecretFiles(tmp_path).store(4, other)
+    assert (SecretFiles(tmp_path).of(3), SecretFiles(tmp_path).of(4)) == (SECRETS, other)
 
 
 def test_secrets_are_their_owners_alone_even_under_a_wide_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        store_secrets(tmp_path, 3, SECRETS)
+        SecretFiles(tmp_path).store(3, SECRETS)
     finally:
         os.umask(before)
     (file,) = tmp_path.iterdir()  # nothing half-written beside it
@@ -156,14 +158,14 @@ SPOILT = [
 
 @pytest.mark.parametrize("spoil", [*SPOILT, None], ids=lambda spoil: spoil.__name__ if spoil else "missing")
 def test_lost_secrets_are_named_and_quoted_nowhere(tmp_path: Path, spoil: Callable[[bytes], bytes] | None) -> None:
-    store_secrets(tmp_path, 3, SECRETS)
+    SecretFiles(tmp_path).store(3, SECRETS)
     (file,) = tmp_path.iterdir()
     if spoil is None:
         file.unlink()
     else:
         file.write_bytes(spoil(file.read_bytes()))
     with pytest.raises(DecoysLost, match=r"round-3\.json does not contain") as caught:
-        read_secrets(tmp_path, 3)
+        SecretFiles(tmp_path).of(3)
     said = "".join(traceback.format_exception(caught.value))
     assert caught.value.__suppress_context__
     quoted = [SECRETS.seed.hex(), SECRETS.seed.hex()[:16], hex(BLS_MODULUS - 1), hex(2**200)]
@@ -201,12 +203,22 @@ reveal = {WINDOW}
 """
 
 
-def aggregator_of(url: str, deployment: Deployment, key: bytes, task: int, folder: Path) -> Aggregator:
+def aggregator_of(
+    url: str, deployment: Deployment, key: bytes, task: int, folder: Path, database: Engine | None = None
+) -> Aggregator:
     ledger = Ledger(Connection(url, Account.from_key(key)), deployment)
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    settings = SimpleNamespace(connect=lambda: ledger, artifacts=folder / "store", task=task, home=home)
+    settings = SimpleNamespace(
+        connect=lambda: ledger, artifacts=folder / "store", task=task, home=home, open_database=lambda: database
+    )
     return Aggregator(settings)  # type: ignore[arg-type]
+
+
+def secrets_of(aggregator: Aggregator, round_: int = 1) -> RoundSecrets:
+    found = aggregator.task.secrets.latest(round_)
+    assert found is not None
+    return found
 
 
 Given = dict[int, tuple[list[bytes], list[bytes]]]  # blobs and points, by hospital
@@ -288,12 +300,12 @@ def test_aggregator_that_was_killed_after_publishing_opens_from_its_disk(
     assert child.exitcode == -signal.SIGKILL
     assert task.phase is Phase.DRAWING
     folder = tmp_path / "home" / "decoys" / task.aggregator.folder_name(task.task)
-    secret = read_secrets(folder, 1)
+    secret = SecretFiles(folder).of(1)
     task.flipped = int(is_flipped(secret.seed, task.task, 1, 0))
 
     again = aggregator_of(*whose)
     again._attempt(Step.PUBLISH, *before)  # which it would do by an old view of the chain, and without any uploads
-    assert read_secrets(folder, 1) == secret
+    assert SecretFiles(folder).of(1) == secret
     task.draw().vote([task.ballot([60_000], [-80_000])])
     again.conduct(None, {})  # type: ignore[arg-type]  # nothing is asked of hospitals any more
     state = task.operator.tasks.round_state(task.task, 1)
@@ -312,7 +324,7 @@ def test_secrets_are_on_disk_before_anything_is_sent(
     seen = []
 
     def sent(task: int, round_: int, survivors: int, sums: Any, decoys: Any, *_: object) -> list[Any]:
-        seen.append((read_secrets(aggregator.task.secrets_folder, round_), decoys, len(sums)))
+        seen.append((secrets_of(aggregator, round_), decoys, len(sums)))
         return []
 
     monkeypatch.setattr(
@@ -343,7 +355,7 @@ def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
     )
     with pytest.raises(KeyboardInterrupt):
         attempt(killed, Step.PUBLISH)
-    before = read_secrets(killed.task.secrets_folder, 1)
+    before = secrets_of(killed, 1)
     assert before.survivors == 0b01
 
     again = aggregator_of(*party(uploaded, tmp_path))
@@ -351,7 +363,7 @@ def test_what_was_to_be_published_before_a_kill_is_published_and_nothing_else(
     attempt(again, Step.PUBLISH)
     assert uploaded.phase is Phase.DRAWING
     assert uploaded.round_state.survivors == 0b01
-    assert read_secrets(again.task.secrets_folder, 1) == before
+    assert secrets_of(again, 1) == before
 
 
 def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
@@ -360,7 +372,7 @@ def test_aggregator_without_its_secrets_says_so_and_lets_the_deadline_pass(
     aggregator = aggregator_of(*party(uploaded, tmp_path))
     give_uploads(aggregator, weighted(uploaded))
     attempt(aggregator, Step.PUBLISH)
-    (file,) = aggregator.task.secrets_folder.iterdir()
+    (file,) = Path(aggregator.task.secrets.shown).iterdir()
     file.unlink()
     uploaded.draw().vote([[60_000, -80_000]])
     attempt(aggregator, Step.DISCLOSE)

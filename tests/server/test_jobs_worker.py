@@ -303,6 +303,55 @@ def test_each_task_of_the_account_has_its_aggregator_whoever_is_killed(
         assert not any(line.get("trace") for line in worker.told("job-failed"))
 
 
+def test_the_tasks_of_a_lost_machine_go_to_the_other_one(
+    chain: LocalChain, redis_server: Redis, postgres: Postgres, tmp_path: Path
+) -> None:
+    """Two workers of one account with a home each: a task has one aggregator, on the same port wherever it is."""
+    account, url = chain.funded(), postgres.database()
+    tasks = [conducted(chain, tmp_path, account, f"shared task {n}") for n in range(2)]
+    redis_server.client().flushall()
+    settings: dict[str, Any] = {
+        "artifacts": [str(tmp_path / "artifacts")], "first_superlink_port": free_ports(2), "database_url": url,
+        "broker_url": redis_server.url,
+    }  # fmt: skip
+    places = [chain.treasury.folder_name(task) for task in tasks]
+    one, two = (Worker(chain, tmp_path / name, account, **settings) for name in ("one", "two"))
+
+    def ports(worker: Worker) -> dict[str, int]:
+        configs = worker.home.glob("tasks/*/node.toml")
+        return {file.parent.name: read_settings(file, AggregatorSettings).superlink_port for file in configs}
+
+    with one, two:
+        until(lambda: all(chain.treasury.tasks.state(task).aggregator_joined for task in tasks))
+        until(lambda: len(one.told("aggregator-started") + two.told("aggregator-started")) == 2)
+        before = ports(one) | ports(two)
+        assert sorted(before) == sorted(places)
+        assert len(set(before.values())) == 2
+        time.sleep(3.0)  # several looks of each worker at each task
+        started = one.told("aggregator-started") + two.told("aggregator-started")
+        assert len(started) == 2
+
+        # The machine with a task is lost. Its other half, if it has one, had its own task and goes on.
+        lost, left = (one, two) if places[0] in ports(one) else (two, one)
+        moving = [place for place in places if place in ports(lost)]
+        groups = [pid for place in moving if (pid := pid_in(lost.home / "tasks" / place)) is not None]
+        lost.end(signal.SIGKILL)
+        for group in groups:
+            os.killpg(group, signal.SIGKILL)
+        until(lambda: set(ports(left)) == set(places))
+        until(lambda: len(left.told("aggregator-started")) == 2)
+        assert ports(left) == before
+        journals = [left.home / "tasks" / place / "journal" for place in moving]
+        until(lambda: all(b'"event": "joined"' in journal.read_bytes() for journal in journals))
+
+        # It comes back: its tasks stay where they are.
+        lost.start()
+        until(lambda: len(lost.told("working")) == 2)
+        time.sleep(5.0)
+        assert len(lost.told("aggregator-started")) == len(moving)
+        assert [pid_in(lost.home / "tasks" / place) for place in moving] == [None] * len(moving)
+
+
 def test_a_redis_that_takes_no_writes_costs_no_aggregator_and_no_job(chain: LocalChain, tmp_path: Path) -> None:
     account = chain.funded()
     task = conducted(chain, tmp_path, account, "whatever Redis does")

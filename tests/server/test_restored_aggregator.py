@@ -11,32 +11,36 @@ from pathlib import Path
 import pytest
 from consilium_chain.ledger.structs import Outcome, Phase, SlashReason
 from consilium_chain.rounds.machine import Step
-from consilium_server.aggregator.decoys import read_secrets
 from consilium_server.aggregator.node import Aggregator
+from consilium_server.database.engine import open_database
 from consilium_zk.decoys import is_flipped
 from decoy_driver import DecoyDriver
-from test_decoys_kept import aggregator_of, attempt, give_uploads, party, played, uploaded, weighted
+from postgres_driver import Postgres
+from sqlalchemy import Engine
+from test_decoys_kept import aggregator_of, attempt, give_uploads, party, played, secrets_of, uploaded, weighted
 
 __all__ = ["played", "uploaded"]  # fixtures
 
 
-def published(task: DecoyDriver, folder: Path) -> Path:
+def published(task: DecoyDriver, folder: Path, database: Engine | None = None) -> Path:
     """The folder of a lost aggregator that has published the round; its store is elsewhere."""
-    first = aggregator_of(*party(task, folder))
+    first = aggregator_of(*party(task, folder), database)
     give_uploads(first, weighted(task))
     attempt(first, Step.PUBLISH)
     assert task.phase is Phase.DRAWING
-    secret = read_secrets(first.task.secrets_folder, 1)
+    secret = secrets_of(first)
     task.flipped = int(is_flipped(secret.seed, task.task, 1, 0))
     return folder / "home"
 
 
-def on_another_machine(task: DecoyDriver, folder: Path, copy: Path | None) -> Aggregator:
+def on_another_machine(
+    task: DecoyDriver, folder: Path, copy: Path | None, database: Engine | None = None
+) -> Aggregator:
     other = folder / "another machine"
     shutil.copytree(folder / "store", other / "store")
     if copy is not None:
         shutil.copytree(copy, other / "home")
-    return aggregator_of(*party(task, other))
+    return aggregator_of(*party(task, other), database)
 
 
 def test_what_was_published_is_disclosed_from_a_copy(uploaded: DecoyDriver, tmp_path: Path) -> None:
@@ -48,6 +52,21 @@ def test_what_was_published_is_disclosed_from_a_copy(uploaded: DecoyDriver, tmp_
     state = uploaded.operator.tasks.round_state(uploaded.task, 1)
     assert (state.outcome, state.flipped_cohorts) == (Outcome.SETTLED, uploaded.flipped)
     assert uploaded.events("Slashed") == []
+
+
+def test_what_was_published_is_disclosed_from_the_database_alone(
+    uploaded: DecoyDriver, tmp_path: Path, postgres: Postgres
+) -> None:
+    database = open_database(postgres.database())
+    home = published(uploaded, tmp_path, database)
+    home.rename(tmp_path / "lost")
+    again = on_another_machine(uploaded, tmp_path, None, database)
+    uploaded.draw().vote([uploaded.ballot([60_000], [-80_000])])
+    again.conduct(None, {})  # type: ignore[arg-type]  # nothing is asked of hospitals any more
+    state = uploaded.operator.tasks.round_state(uploaded.task, 1)
+    assert (state.outcome, state.flipped_cohorts) == (Outcome.SETTLED, uploaded.flipped)
+    assert uploaded.events("Slashed") == []
+    database.dispose()
 
 
 def test_without_a_copy_the_round_is_void_and_costs_the_aggregator_alone(

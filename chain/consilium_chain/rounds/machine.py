@@ -82,13 +82,13 @@ class AsAnybody:
 @dataclass(frozen=True)
 class AsAggregator:
     """`awaited`, `arrived`: bit maps of uploads. `refused`: the contract refused this phase's publication, naming or
-    disclosure, so only the deadline can end it. `unmasked`: no more answers are needed.
+    disclosure, so only the deadline can end it. `has_parts`: survivors owe nothing any more.
     """
 
     awaited: int = 0
     arrived: int = 0
     refused: bool = False
-    unmasked: bool = True
+    has_parts: bool = True
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def _has_uploads(party: AsAggregator, view: View) -> bool:
 
 
 def _has_answers(party: AsAggregator, view: View) -> bool:
-    return not party.refused and (party.unmasked or view.now >= view.state.deadline - view.answer_margin)
+    return not party.refused and (party.has_parts or view.now >= view.state.deadline - view.answer_margin)
 
 
 def _names(party: AsAggregator, view: View) -> bool:
@@ -330,6 +330,14 @@ _UPLOADING: Guards[AsHospital] = {
     Step.SIGN: _always,  # also a late request: the request for the upload follows it
     Step.UPLOAD: lambda me, view: view.block >= me.shows_at,
 }
+# Another machine of the aggregator may need the uploads again. Only survivors give them: from others' the answers take
+# the masks that two hospitals share.
+_PUBLISHING: Guards[AsHospital] = {
+    **_IN_TASK,
+    Step.RESUME: _resumes,
+    Step.UPLOAD: lambda me, view: view.block >= me.shows_at and _has(me, view.round.survivors),
+    Step.UNMASK: _always,
+}
 
 PHASES: Mapping[Phase, Rules] = {
     Phase.NONE: Rules(_STOP, {}, {}),
@@ -349,9 +357,7 @@ PHASES: Mapping[Phase, Rules] = {
         _UPLOADING,
         {},
     ),
-    Phase.PUBLISHING: Rules(
-        {Step.TICK: _is_over, Step.PUBLISH: _has_answers}, {**_IN_TASK, Step.RESUME: _resumes, Step.UNMASK: _always}, {}
-    ),
+    Phase.PUBLISHING: Rules({Step.TICK: _is_over, Step.PUBLISH: _has_answers}, _PUBLISHING, {}),
     # Statements come first: a node may have started late, and silence is slashed.
     Phase.DISPUTING: Rules({Step.TICK: _is_over, Step.NAME: _names}, {Step.DISPUTE: _disputes, **_IN_TASK}, {}),
     Phase.DRAWING: Rules({Step.TICK: _is_beacon_dead, Step.DRAW_SEATS: _is_beacon_ready}, _IN_JUDGING, {}),

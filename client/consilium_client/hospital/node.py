@@ -194,7 +194,7 @@ class HospitalNode(Hooks):
         """The block from which on this node shows its points. A masked round waits until a reorganisation cannot open
         its commitments again: a colluder that knew the others' points could then make any sum by committing anew.
         """
-        if not view.masked or view.state.phase is not Phase.UPLOADING:
+        if not view.masked or view.state.phase not in (Phase.UPLOADING, Phase.PUBLISHING):
             return 0
         closed = self.ledger.record.phase_block(self.task.number, view.state.round, Phase.UPLOADING)
         if closed is None:  # a reorganisation took its block back since the view

@@ -65,12 +65,12 @@ class TaskJoiner:
             emit("not-joined", task=task, why=why)
             return True
         folder = task_folder(self._network.worker, ledger, task)
-        settings, authority = folder / SETTINGS, folder / "tls" / "ca.crt"
-        if not (settings.exists() and authority.exists()):
+        if not (folder / SETTINGS).exists():
             return False  # its aggregator is still starting
+        settings = read_settings(folder / SETTINGS, AggregatorSettings)
         if not self._has_memory(task):
             return False
-        self._join(task, params.spec_hash, read_settings(settings, AggregatorSettings).superlink_port, authority)
+        self._join(task, params.spec_hash, settings.superlink_port, settings.tls_folder / "ca.crt")
         return True
 
     def _unfit(self, spec: TaskSpec) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from consilium_chain.keystore import address_of
@@ -24,6 +24,9 @@ from consilium_operators.doctor import probes, servers
 from consilium_operators.doctor.checks import Check
 from consilium_operators.doctor.connections import chain_checks, collector_checks
 from consilium_operators.doctor.findings import MIB, Finding, Findings, Level, warning
+
+if TYPE_CHECKING:
+    from consilium_server.config import AggregatorSettings
 
 # Estimates of each role's peak, rounded up (docs/hospital.md and docs/voter.md have those of nodes).
 MEMORY = {
@@ -212,13 +215,13 @@ def _worker(machine: Machine) -> Iterator[Check]:
         yield Check("links", partial(servers.judge_link, "Redis", own.broker, has_password), "a URL")
     for config in sorted((own.home / TASKS).glob(f"*/{SETTINGS}")):
         task = read_settings(config, AggregatorSettings)
-        yield from _superlink(task.home, task.superlink_port)
+        yield from _superlink(task)
 
 
-def _superlink(home: Path, number: int) -> Iterator[Check]:
+def _superlink(own: AggregatorSettings) -> Iterator[Check]:
     """The SuperLink of an aggregator on this machine."""
-    yield from _tls_server("the SuperLink", home / "tls", number)
-    yield _files(*_certificate_keys(home / "tls"), *_existing(home / "superexec.secret", "the secret"))
+    yield from _tls_server("the SuperLink", own.tls_folder, own.superlink_port)
+    yield _files(*_certificate_keys(own.tls_folder), *_existing(own.home / "superexec.secret", "the secret"))
 
 
 def _aggregator(machine: Machine) -> Iterator[Check]:
@@ -227,7 +230,7 @@ def _aggregator(machine: Machine) -> Iterator[Check]:
     own = read_settings(machine.where, AggregatorSettings)
     yield from _account(machine, own, *_decoys(own.home))
     yield from _artifacts(own.artifacts)
-    yield from _superlink(own.home, own.superlink_port)
+    yield from _superlink(own)
     if machine.public is not None:
         probe = partial(probes.superlink, *machine.public, machine.authority, True)
         yield Check("superlink", probe, ":".join(map(str, machine.public)))

@@ -5,42 +5,25 @@ Seed and blinders are on disk before the publication, because a restart must not
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from consilium_chain.ledger.publishing import Decoys, DisclosedBlob, DisclosedCohort, cohort_commitments
 from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState, ballot_size, members
 from consilium_chain.rounds.sums import NegatedDelta
 from consilium_chain.tasks.task_spec import PAGE_GAS, settle_gas
 from consilium_core.logs import emit
-from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import blinders
-from consilium_zk.curve import Commitment, parse_commitment
+from consilium_zk.curve import Commitment
 from consilium_zk.decoys import is_flipped, published_blob, published_commitment, seed_commitment
 
+from consilium_server.aggregator.round_secrets import SEED_BYTES, Blinders, RoundSecrets
 from consilium_server.aggregator.task import AggregatedTask
 from consilium_server.aggregator.uploads import CohortSum
 from consilium_server.errors import DecoysLost
 
-SEED_BYTES = 32
 SETTLE_GAS = 200_000  # without the part that grows with nodes and scores
-
-Blinders = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class RoundSecrets:
-    """The seed, 32 bytes; two blinders of each summed blob, by cohort; the points of the hospitals in these sums, one
-    per blob; a bit map of these hospitals.
-    """
-
-    seed: bytes
-    blinders: Mapping[int, list[Blinders]]
-    points: Mapping[int, Sequence[Commitment]] = field(default_factory=dict)
-    survivors: int = 0
 
 
 @dataclass
@@ -83,44 +66,6 @@ class HiddenSums:
         return RoundSecrets(self.seed, dict(self._blinders), dict(self._points))
 
 
-def store_secrets(folder: Path, round_: int, found: RoundSecrets) -> None:
-    """Writes a round's secrets into its task's folder."""
-    pairs = {cohort: [[hex(one) for one in pair] for pair in blobs] for cohort, blobs in found.blinders.items()}
-    points = {index: [point.hex() for point in row] for index, row in found.points.items()}
-    text = json.dumps({"seed": found.seed.hex(), "survivors": found.survivors, "points": points, "blinders": pairs})
-    write_private_file(_path(folder, round_), text)
-
-
-def read_secrets(folder: Path, round_: int) -> RoundSecrets:
-    """Reads a round's secrets. Raises DecoysLost."""
-    try:
-        raw = json.loads(_path(folder, round_).read_text())
-        pairs = {
-            int(cohort): [(int(first, 16), int(second, 16)) for first, second in blobs]
-            for cohort, blobs in raw["blinders"].items()
-        }
-        seed = bytes.fromhex(raw["seed"])
-        if len(seed) != SEED_BYTES:
-            raise ValueError("seed")
-        points = {
-            int(index): [parse_commitment(bytes.fromhex(point)) for point in row]
-            for index, row in raw["points"].items()
-        }
-        return RoundSecrets(seed, pairs, points, int(raw["survivors"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        # Unchained: the error could quote the secrets.
-        raise DecoysLost("DecoysLost", path=str(_path(folder, round_))) from None
-
-
-def _path(folder: Path, round_: int) -> Path:
-    return folder / f"round-{round_}.json"
-
-
-def earlier_secrets(task: AggregatedTask, round_: int) -> RoundSecrets | None:
-    """Secrets of an earlier publication of this round, or of an attempt at one. Raises DecoysLost."""
-    return read_secrets(task.secrets_folder, round_) if _path(task.secrets_folder, round_).exists() else None
-
-
 def hidden_sums(
     task: AggregatedTask, round_: int, earlier: RoundSecrets | None, on_chain: Decoys | None
 ) -> HiddenSums | None:
@@ -135,7 +80,7 @@ def hidden_sums(
     before = (dict(earlier.blinders), dict(earlier.points)) if earlier else ()
     hidden = HiddenSums(task.number, round_, seed, task.sums.negated_delta(round_), *before)
     if on_chain not in (None, hidden.decoys):
-        raise DecoysLost("DecoysLost", path=str(task.secrets_folder))
+        raise DecoysLost("DecoysLost", path=task.secrets.shown)
     return hidden
 
 
@@ -144,7 +89,8 @@ def disclose(task: AggregatedTask, round_: int, round_state: RoundState, force: 
 
     `force`: without a dry run. Raises DecoysLost, Refused.
     """
-    secret, ledger = read_secrets(task.secrets_folder, round_), task.ledger
+    ledger, decoys = task.ledger, task.ledger.record.decoys_set(task.number, round_)
+    secret = task.secrets.of(round_, decoys.seed_commitment if decoys else None, round_state.survivors)
     hashes, cohorts = task.point_hashes(round_), task.cohorts(round_, round_state)
 
     def disclosed(cohort: int) -> DisclosedCohort:

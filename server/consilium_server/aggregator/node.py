@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from consilium_chain.errors import (
@@ -44,11 +44,12 @@ from consilium_server.aggregator.decoys import disclose
 from consilium_server.aggregator.disputes import name_cheaters
 from consilium_server.aggregator.publication import Publication
 from consilium_server.aggregator.round_work import Rounds
+from consilium_server.aggregator.sharing import Lease, owner_of
 from consilium_server.aggregator.task import AggregatedTask
 from consilium_server.aggregator.timeline import Timeline
 from consilium_server.aggregator.uploads import CohortSum, Contribution
 from consilium_server.config import AggregatorSettings
-from consilium_server.errors import DecoysLost, ServerError, SuperLinkFailed
+from consilium_server.errors import DecoysLost, ServerError, SuperLinkFailed, Unavailable
 from consilium_server.flower.internals import DATABASE, SuperLink
 from consilium_server.open_steps import chain_view, take_open_step
 
@@ -104,14 +105,16 @@ class Aggregator:
         self.membership = Membership(self.task)
         self._block, self._poll = 0, POLL
         self._was_up = False  # true once a SuperLink was
-        self._retry = retry_policy((ChainUnreachable, TransactionRejected), LONGEST_WAIT)
+        self._retry = retry_policy((ChainUnreachable, TransactionRejected, Unavailable), LONGEST_WAIT)
+        self._lease: Lease | None = None  # if several machines share this task
 
     def run(self) -> None:
         """Joins, runs every round, and collects the bond and the fee. Continues the work of an ended process.
 
-        Raises ServerError (AlreadyConducting), and SuperLinkFailed if the first SuperLink does not start.
+        Raises ServerError (AlreadyConducting, LeaseHeld, LeaseLost), and SuperLinkFailed if the first SuperLink does
+        not start.
         """
-        with home_lock(self.settings.home):
+        with home_lock(self.settings.home), self._leased():
             if self._retry(self.ledger.tasks.state, self.number).phase is not Phase.ENDED:
                 self._conduct_with_provers()
             self._retry(self.ledger.staking.release_bond, self.number, self.ledger.address)
@@ -120,7 +123,22 @@ class Aggregator:
             shutil.rmtree(self.task.replies_folder, ignore_errors=True)
             for file in self.settings.home.glob(f"{DATABASE}*"):
                 file.unlink(missing_ok=True)
+            self._retry(self.task.secrets.forget)
             emit("left", role="aggregator", balance=str(self._retry(self.ledger.token.balance, self.ledger.address)))
+
+    def _leased(self) -> AbstractContextManager[object]:
+        database, settings = self.task.database, self.settings
+        if database is None:
+            return nullcontext()
+        place = self.ledger.folder_name(self.number)
+        port, owner, share = settings.superlink_port, owner_of(settings.home), self.task.secrets.share
+        self._lease = Lease(database, place, port, owner, reached=share)
+        return self._lease
+
+    def _require_lease(self) -> None:
+        """Raises ServerError (LeaseLost) if another machine goes on with this task."""
+        if self._lease is not None:
+            self._lease.require()
 
     def _conduct_with_provers(self) -> None:
         blobs = self.params.cohorts * self.params.update_blobs
@@ -141,7 +159,7 @@ class Aggregator:
         """Runs the task to its end with one SuperLink. Raises SuperLinkFailed."""
         blobs = max(self.params.update_blobs, self.params.statistics_blobs)
         home, port = self.settings.home, self.settings.superlink_port
-        with SuperLink(home, port, blobs, self.params.max_hospitals) as superlink:
+        with SuperLink(home, port, blobs, self.params.max_hospitals, self.settings.tls) as superlink:
             superlink.wait_until_up()
             self._was_up = True
             setup()
@@ -169,6 +187,7 @@ class Aggregator:
             if deadline_passed(state, self.ledger.connection.blocks.now()):
                 self._attempt(Step.TICK, state, None)
             block = self.ledger.connection.blocks.wait_after(block)
+            self._require_lease()
         return state.phase
 
     def _follow_joining(self, state: TaskState, nodes: dict[int, int]) -> None:
@@ -192,6 +211,7 @@ class Aggregator:
 
     def _advance(self, grid: Carrier, nodes: dict[int, int]) -> bool:
         """Takes the step that is due, or waits a little. Returns false once the task has ended."""
+        self._require_lease()
         state = self.ledger.tasks.state(self.number)
         self.timeline.look(state.round, state.phase.name)
         if state.round == STATISTICS_ROUND and state.phase is not Phase.ENDED:
@@ -222,8 +242,7 @@ class Aggregator:
         refused = work.refused in PURPOSE.get(state.phase, ())
         if state.phase is Phase.REVEALING and work.are_secrets_lost:
             refused = deadline_passed(state, view.now)  # the next phase has its own deadline for restoring them
-        unmasked = work.is_unmasked(state, round_state)
-        return next_steps(view, AsAggregator(awaited, arrived, refused, unmasked))
+        return next_steps(view, AsAggregator(awaited, arrived, refused, work.has_parts(state, round_state)))
 
     def _view(self, state: TaskState, round_state: RoundState) -> View:
         params = self.params
@@ -257,10 +276,9 @@ class Aggregator:
             return not complete or bool(round_state.members & ~committed)
         if state.phase is Phase.PUBLISHING:
             collection = self.rounds.ask(state.round).connect(grid, nodes)
-            if self.params.masked:
-                collection.ask(round_state.survivors, committed)
-                collection.receive()
-            return self.params.masked
+            collection.ask(round_state.survivors, committed)
+            collection.receive()
+            return True
         ahead = state.round if state.phase is Phase.FORMING else state.round + 1
         if state.phase in AHEAD and ahead <= last_round(state, self.params.rounds):
             self.rounds.ask(ahead).connect(grid, nodes).ask(state.active_hospitals)

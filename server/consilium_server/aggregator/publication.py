@@ -20,7 +20,7 @@ from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, RoundState, 
 from consilium_core.logs import emit
 from consilium_core.tracing import span
 
-from consilium_server.aggregator.decoys import HiddenSums, earlier_secrets, hidden_sums, store_secrets
+from consilium_server.aggregator.decoys import HiddenSums, hidden_sums
 from consilium_server.aggregator.disputes import accuse_withholders, make_accusation
 from consilium_server.aggregator.round_work import RoundWork
 from consilium_server.aggregator.task import AggregatedTask
@@ -50,7 +50,9 @@ class Publication:
         task, round_, started = self.task, self.work.number, time.monotonic()
         begun = self.state.phase is Phase.PUBLISHING
         before = task.ledger.record.published_so_far(task.number, round_) if begun else NOTHING_SAID
-        earlier = earlier_secrets(task, round_)
+        earlier = task.secrets.latest(round_)
+        if before.decoys is not None:  # perhaps another machine's
+            earlier = task.secrets.of(round_, before.decoys.seed_commitment, self.round_state.survivors)
         hidden = hidden_sums(task, round_, earlier, before.decoys)
         allowed = self.round_state.survivors if begun else (earlier.survivors if earlier else 0) or ~0
         contributions = self._contributions(allowed)
@@ -60,7 +62,7 @@ class Publication:
             with span("sum", cohort=cohort, hospitals=len(present)):
                 self._add(cohort, cohorts[cohort], present, hidden)
         if hidden is not None and self.published:  # an empty result must not replace secrets from before a restart
-            store_secrets(task.secrets_folder, round_, replace(hidden.secrets, survivors=self.survivors))
+            task.secrets.store(round_, replace(hidden.secrets, survivors=self.survivors))
         publish = task.ledger.aggregator.publish_digests if task.params.digests else task.ledger.aggregator.publish_sums
         decoys = hidden.decoys if hidden and self.published else None
         fate = CohortsFate(None if begun else self.survivors)

@@ -1,7 +1,7 @@
 """Stores hospitals' replies of a round on the aggregator's disk before their use.
 
 A killed aggregator must commit the signed updates after its restart. It must also publish the sum of exactly the
-uploads with which it fixed the survivors, and hospitals no longer send these by then.
+uploads with which it fixed the survivors. Hospitals send these again, but each may be away by then.
 """
 
 from __future__ import annotations

@@ -299,9 +299,16 @@ class RoundWork:
             }
         return self.known.answers
 
-    def is_unmasked(self, state: TaskState, round_state: RoundState) -> bool:
-        """True once every cohort's masks are known, or no more answers are expected."""
-        if not self._task.params.masked or state.phase is not Phase.PUBLISHING or self.collection is None:
+    def has_parts(self, state: TaskState, round_state: RoundState) -> bool:
+        """True if survivors owe no upload any more, and every cohort's masks are known or no answer is expected.
+
+        Uploads may be missing here that an earlier machine had when it fixed the survivors.
+        """
+        if state.phase is not Phase.PUBLISHING or self.collection is None:
+            return True
+        if round_state.survivors & ~(self.arrived | self.finished):
+            return False
+        if not self._task.params.masked:
             return True
         answers = self.answers(round_state)
         for cohort in answers.values():

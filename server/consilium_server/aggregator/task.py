@@ -12,25 +12,31 @@ from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState, TaskPar
 from consilium_chain.rounds.sums import PublishedSums
 from consilium_chain.tasks.proposal import keeps, task_params
 from consilium_chain.tasks.task_spec import parse_task_spec
+from sqlalchemy import Engine
 
+from consilium_server.aggregator.round_secrets import SecretFiles, SecretStore
+from consilium_server.aggregator.sharing import SharedSecrets
 from consilium_server.config import AggregatorSettings
 
 
 @dataclass(frozen=True)
 class AggregatedTask:
-    """A task that this aggregator serves. `secrets_folder` has its decoys' secrets, `replies_folder` the replies."""
+    """A task that this aggregator serves. `replies_folder` has hospitals' replies. `database`: that of the account's
+    machines, if they share one.
+    """
 
     ledger: Ledger
     store: ArtifactStore
     number: int
     params: TaskParams
     sums: PublishedSums
-    secrets_folder: Path
+    secrets: SecretStore
     replies_folder: Path
+    database: Engine | None
 
     @classmethod
     def open(cls, settings: AggregatorSettings) -> AggregatedTask:
-        """Reads the task from chain and store. Raises SpecMismatch, and the errors of chain and store."""
+        """Reads the task from chain and store. Raises SpecMismatch, and the errors of chain, store and database."""
         ledger, number, home = settings.connect(), settings.task, settings.home
         store = ArtifactStore(settings.artifacts, home / CACHE)
         params = ledger.tasks.params(number)
@@ -39,7 +45,11 @@ class AggregatedTask:
             raise SpecMismatch(f"the terms of task {number} on chain differ from its file: ask its operator")
         place = ledger.folder_name(number)
         sums = PublishedSums(ledger, store, number, spec)
-        return cls(ledger, store, number, params, sums, home / "decoys" / place, home / "replies" / place)
+        secrets: SecretStore = (files := SecretFiles(home / "decoys" / place))
+        database = settings.open_database()
+        if database is not None and ledger.connection.account is not None:
+            secrets = SharedSecrets(files, database, place, bytes(ledger.connection.account.key))
+        return cls(ledger, store, number, params, sums, secrets, home / "replies" / place, database)
 
     def blob_count(self, round_: int) -> int:
         """Blobs of one upload."""

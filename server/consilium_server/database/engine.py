@@ -87,6 +87,16 @@ def writing(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
+@contextmanager
+def updating(engine: Engine) -> Iterator[Connection]:
+    """A transaction without the writers' lock, for rows that no other transaction reads and writes in two steps.
+
+    Raises DatabaseUnreachable.
+    """
+    with _named_errors(engine), engine.begin() as connection:
+        yield connection
+
+
 def require_known(engine: Engine, connection: Connection | Session) -> None:
     """Raises DatabaseUnfit (SchemaTooNew) if this program does not know the tables' version. The tables must exist."""
     found = connection.scalar(text("SELECT version_num FROM alembic_version"))

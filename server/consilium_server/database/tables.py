@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, MetaData, String, types
+from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, LargeBinary, MetaData, String, types
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
@@ -332,6 +332,31 @@ class ProfileRow(MappedAsDataclass, Base):
     updated_at: Mapped[int] = mapped_column(BigInteger)
     words: Mapped[str] = mapped_column(String(500))
     signed: Mapped[dict[str, Any]] = mapped_column(JSON)
+
+
+class AggregatorRow(MappedAsDataclass, Base):
+    """The machine that runs a task's aggregator, of those that share this database. Not a fact.
+
+    `place`: `Ledger.folder_name` of the task. `owner`: empty if none had it yet. Times by the database's clock.
+    """
+
+    __tablename__ = "aggregators"
+
+    place: Mapped[str] = mapped_column(String(120), primary_key=True)
+    superlink_port: Mapped[int]
+    owner: Mapped[str] = mapped_column(String(120))
+    since: Mapped[float] = mapped_column(Double)
+    leased_until: Mapped[float] = mapped_column(Double)
+
+
+class SealedSecretsRow(MappedAsDataclass, Base):
+    """Secrets that disclose a round's decoys, encrypted with the aggregator's account. Not a fact."""
+
+    __tablename__ = "sealed_secrets"
+
+    place: Mapped[str] = mapped_column(String(120), primary_key=True)
+    round: Mapped[int] = mapped_column(primary_key=True)
+    sealed: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class JobRow(MappedAsDataclass, Base):

@@ -227,8 +227,15 @@ class SuperLink:
     It also ends if the process that made it is killed.
     """
 
-    def __init__(self, home: Path, port: int, blobs: int = MAX_BLOBS, hospitals: int = MAX_PARTICIPANTS) -> None:
-        """`blobs`: of the largest update. Each hospital may store twice that.
+    def __init__(
+        self,
+        home: Path,
+        port: int,
+        blobs: int = MAX_BLOBS,
+        hospitals: int = MAX_PARTICIPANTS,
+        tls: Path | None = None,
+    ) -> None:
+        """`blobs`: of the largest update. Each hospital may store twice that. `tls`: by default in `home`.
 
         Raises LocalNodeError if another process keeps the port; ServerError (CertificatesUnusable).
         """
@@ -237,7 +244,7 @@ class SuperLink:
             reraise=True,
         )  # fmt: skip
         until_free(require_free_port, port, "the SuperLink")
-        self.certificates: Certificates = ensure_certificates(home / "tls")
+        self.certificates: Certificates = ensure_certificates(tls or home / "tls")
         self.address = f"127.0.0.1:{port}"
         self._secret = home / "superexec.secret"
         write_private_file(self._secret, secrets.token_hex(32))

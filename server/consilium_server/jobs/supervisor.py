@@ -1,10 +1,14 @@
 """The supervisor of this account's aggregators: a process and a folder for each task.
 
-home/tasks/PLACE-TASK/   node.toml   its settings          journal   its log
-                         pid         of the process        lock      held while it runs
+home/tls/          the authority and the certificate of all SuperLinks here
+home/tasks/PLACE/  node.toml   its settings          journal   its log
+                   pid         of the process        lock      held while it runs
 
 An aggregator survives a worker that is killed, and the next worker finds it running. All state is in the folder, and
 none in the memory of a worker.
+
+Workers with a PostgreSQL database share their account's tasks with those of other machines (`aggregator.sharing`): one
+that is lost leaves its tasks to the others.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -30,8 +34,11 @@ from consilium_core.errors import ConfigInvalid
 from consilium_core.locks import in_turn, is_locked
 from consilium_core.logs import emit
 from consilium_core.private_files import write_private_file
+from sqlalchemy import Engine
 
-from consilium_server.config import AggregatorSettings, KeyFiles, WorkerSettings
+from consilium_server.aggregator.sharing import holder, known_owner, owner_of, port_of, take
+from consilium_server.certificates import ensure_certificates
+from consilium_server.config import POSTGRESQL, AggregatorSettings, KeyFiles, WorkerSettings
 from consilium_server.errors import ServerError
 from consilium_server.jobs.store import Ended
 
@@ -39,6 +46,7 @@ LASTING = 60.0  # seconds after which a running aggregator counts as stable
 GRACE = 25.0  # seconds in which aggregators must end by themselves
 HIGHEST_PORT = 65_535
 TASKS = "tasks"  # folder in a worker's home
+TLS = "tls"  # folder in a worker's home, and formerly in each task's
 SETTINGS = "node.toml"
 COMMAND = "consilium_cli.main"  # by name, because this room must not import it
 STARTED = "started-by-worker"
@@ -52,14 +60,23 @@ def task_folder(home: Path, ledger: Ledger, task: int) -> Path:
 
 
 class Supervisor:
-    """`keys`: of the ledger's account. `is_over`: says if a task has ended, by the index."""
+    """`keys`: of the ledger's account. `is_over`: says if a task has ended, by the index. `database`: the worker's."""
 
     def __init__(
-        self, settings: WorkerSettings, keys: KeyFiles, ledger: Ledger, is_over: Callable[[int], bool]
+        self,
+        settings: WorkerSettings,
+        keys: KeyFiles,
+        ledger: Ledger,
+        is_over: Callable[[int], bool],
+        database: Engine,
     ) -> None:
+        """Makes the authority, so that this machine's proxy can trust it. Raises ServerError (CertificatesUnusable)."""
         self._settings, self._keys, self._ledger, self._is_over = settings, keys, ledger, is_over
-        self._tasks = settings.home.absolute() / TASKS
+        home = settings.home.absolute()
+        self._tasks, self._tls = home / TASKS, home / TLS
+        self._shared = database if settings.url.startswith(POSTGRESQL) else None
         self._children: list[subprocess.Popen[bytes]] = []
+        ensure_certificates(self._tls)
 
     def supervise(self, task: int) -> Ended:
         """Starts this task's aggregator unless it runs. Raises ServerError (AggregatorEnded) once it has ended."""
@@ -73,6 +90,10 @@ class Supervisor:
             return Ended(lasts=started.seconds > LASTING)
         if is_locked(folder / "lock"):  # by an aggregator that no worker started
             return Ended()
+        elsewhere = None if self._shared is None else holder(self._shared, folder.name)
+        if elsewhere is not None and elsewhere.owner != known_owner(folder):
+            started.clear_away()
+            return Ended(lasts=elsewhere.seconds > LASTING)
         if self._ledger.tasks.state(task).phase is Phase.ENDED:
             return Ended()
         if started.pid is not None:
@@ -80,7 +101,9 @@ class Supervisor:
             journal = folder / "journal"
             cause = _last_error(journal) or "without a named error"
             raise ServerError("AggregatorEnded", task=task, cause=cause, journal=str(journal))
-        self._start(task, folder)
+        port = self._port(task, folder)
+        if self._shared is None or take(self._shared, folder.name, port, owner_of(folder)):
+            self._start(task, folder, port)
         return Ended(lasts=False)
 
     def reap(self) -> None:
@@ -102,8 +125,8 @@ class Supervisor:
         for child in self._children:
             child.wait()
 
-    def _start(self, task: int, folder: Path) -> None:
-        settings = self._written(task, self._port(task, folder))
+    def _start(self, task: int, folder: Path, port: int) -> None:
+        settings = self._written(task, port)
         config = folder / SETTINGS
         write_private_file(config, tomli_w.dumps(settings))
         command = [sys.executable, "-m", COMMAND, "server", "run", "--config", str(config)]
@@ -120,9 +143,10 @@ class Supervisor:
 
     def _written(self, task: int, port: int) -> dict[str, Any]:
         """An aggregator's settings for TOML. Paths are absolute, because it runs in another folder."""
-        own = self._settings
+        own, folder = self._settings, self._folder(task)
+        shared = {} if self._shared is None else {"database_url": own.url}
         return {
-            "home": str(self._folder(task)),
+            "home": str(folder),
             "chain_url": own.chain_url,
             "deployment": str(own.deployment.absolute()),
             "artifacts": [str(place.absolute() if isinstance(place, Path) else place) for place in own.artifacts],
@@ -131,6 +155,8 @@ class Supervisor:
             "drand_relays": list(own.drand_relays),
             "task": task,
             "superlink_port": port,
+            "tls": str(folder / TLS if (folder / TLS).exists() else self._tls),
+            **shared,
             **({} if own.tracing is None else {"tracing": own.tracing.written()}),
         }
 
@@ -138,15 +164,19 @@ class Supervisor:
         return task_folder(self._settings.home.absolute(), self._ledger, task)
 
     def _port(self, task: int, folder: Path) -> int:
-        """The task's former port, which hospitals know, or else the lowest free one. Raises ConfigInvalid."""
+        """The task's former port, which proxies know, or else the lowest free one. Raises ConfigInvalid."""
+        if self._shared is not None:
+            return port_of(self._shared, folder.name, lambda others: self._chosen_port(task, folder, others))
+        return self._chosen_port(task, folder, {})
+
+    def _chosen_port(self, task: int, folder: Path, others: Mapping[str, int]) -> int:
+        """`others`: ports of the account's other tasks, by their folders' names, on any machine."""
         if (folder / SETTINGS).exists():
             return read_settings(folder / SETTINGS, AggregatorSettings).superlink_port
-        taken = set()
+        taken = {port for place, port in others.items() if not self._is_free(place)}
         for config in self._tasks.glob(f"*/{SETTINGS}"):
-            other = read_settings(config, AggregatorSettings)
-            is_ours = config.parent == self._folder(other.task)
-            if not is_ours or not self._is_over(other.task) or is_locked(config.parent / "lock"):
-                taken.add(other.superlink_port)
+            if not self._is_free(config.parent.name) or is_locked(config.parent / "lock"):
+                taken.add(read_settings(config, AggregatorSettings).superlink_port)
         first = self._settings.first_superlink_port
         free = next((port for port in range(first, HIGHEST_PORT + 1) if port not in taken), None)
         if free is None:
@@ -154,6 +184,11 @@ class Supervisor:
                 f"no port from {first} to {HIGHEST_PORT} is free for task {task}: lower first_superlink_port"
             )
         return free
+
+    def _is_free(self, place: str) -> bool:
+        """True if a folder's task is one of this deployment that has ended."""
+        task = place.rpartition("-")[2]
+        return task.isdecimal() and place == self._folder(int(task)).name and self._is_over(int(task))
 
 
 class _Started:

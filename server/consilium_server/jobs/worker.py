@@ -62,7 +62,7 @@ class Jobs:
         self.account = ledger.connection.account and ledger.address
         self.supervisor: Supervisor | None = None
         if settings.key_files is not None:
-            self.supervisor = Supervisor(settings, settings.key_files, ledger, self._is_over)
+            self.supervisor = Supervisor(settings, settings.key_files, ledger, self._is_over, database)
         self._teller = None if settings.notify is None else teller_of(settings.notify, database)
         self._work: Mapping[str, Callable[..., Ended]] = {
             INDEX.name: self._index, WATCH.name: self._watch, TICK.name: self._tick, SUPERVISE.name: self._supervise,
