@@ -7,12 +7,13 @@ the same with voters, which then judge until their tasks have ended; `simulate P
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -180,11 +181,12 @@ class Traffic:
 class Waves:
     """Hands an engine that has few workers its requests in waves: a hospital's second once all of its task have
     answered their first, for who has signed waits for all others. Few of a wave at once: each look of the engine at
-    what is there is a look at all of it for each of its nodes.
+    what is there is a look at all of it for each of its nodes. And only what `is_due`: a hospital of a shard that is
+    done waits for the other shards, whose hospitals need the workers.
     """
 
-    def __init__(self, grid: Carrier, at_once: int) -> None:
-        self._grid, self._at_once, self.traffic = grid, at_once, Traffic()
+    def __init__(self, grid: Carrier, at_once: int, is_due: Callable[[Message], bool] = lambda _: True) -> None:
+        self._grid, self._at_once, self._is_due, self.traffic = grid, at_once, is_due, Traffic()
         self._waves: deque[deque[tuple[str, Message]]] = deque()
         self._wave_of: dict[int, int] = {}  # by node: how many waves had begun with its latest
         self._begun = 0
@@ -212,8 +214,13 @@ class Waves:
         while self._waves and not self._waves[0] and not self._open:
             self._waves.popleft()
             self._begun += 1
-        while self._waves and self._waves[0] and len(self._open) < self._at_once:
-            ticket, message = self._waves[0].popleft()
+        while self._waves and len(self._open) < self._at_once:
+            wave = self._waves[0]
+            at = next((place for place, (_, message) in enumerate(wave) if self._is_due(message)), None)
+            if at is None:
+                return
+            ticket, message = wave[at]
+            del wave[at]
             (number,) = self._grid.push_messages([message])
             self._open[number] = ticket
             self.traffic.requests += 1
@@ -233,6 +240,23 @@ class Waves:
 
     def get_node_ids(self) -> Iterable[int]:
         return self._grid.get_node_ids()
+
+
+class Uploading:
+    """Says if a request is for a part whose phase has begun. Looks at the chain at most twice a second."""
+
+    def __init__(self, ledger: Ledger, task: int) -> None:
+        self._ledger, self._task, self._looked = ledger, task, -math.inf
+        self._now: tuple[int, Phase] = 0, Phase.JOINING
+
+    def __call__(self, message: Message) -> bool:
+        fields = message.content["request"]
+        if Part(fields["part"]) is not Part.UPLOAD:
+            return True
+        if time.monotonic() > self._looked + LOOK:
+            self._looked, state = time.monotonic(), self._ledger.tasks.state(self._task)
+            self._now = state.round, state.phase
+        return self._now >= (int(fields["round"]), Phase.UPLOADING)
 
 
 def simulate(plan: Plan, plan_file: Path) -> None:
@@ -266,7 +290,7 @@ def simulate(plan: Plan, plan_file: Path) -> None:
         from consilium_chain.rpc.cell_proofs import CellProver
 
         ledger = aggregator.ledger
-        waves = Waves(grid, max(ACTORS, AT_ONCE // len(plan.tasks)))
+        waves = Waves(grid, max(ACTORS, AT_ONCE // len(plan.tasks)), Uploading(ledger, task.number))
         with about(task=task.number), CellProver(1) as ledger.aggregator.prover:
             ledger.aggregator.join(task.number, aggregator.params.aggregator_bond)
             aggregator._wait_for_participants()
