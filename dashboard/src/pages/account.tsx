@@ -1,9 +1,11 @@
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { useParams } from 'react-router'
 import { BASE } from '../api/client'
+import { profile } from '../api/profiles'
 import { delegations, history, unbondings } from '../api/queries'
 import { isAccount } from '../lib/accounts'
 import { formatTokens } from '../lib/amounts'
-import { Account, Ago, Card, Kind, Page, Reason, TaskLink, Time, Tokens } from '../parts/basics'
+import { Account, Ago, Card, Kind, Later, Page, Reason, TaskLink, Time, Tokens } from '../parts/basics'
 import { Exact } from '../parts/exact'
 import { ListedTable } from '../parts/table'
 import { Who } from '../parts/who'
@@ -18,51 +20,76 @@ export default function AccountPage() {
   if (!account || !isAccount(account)) return <Missing />
   return (
     <Page title={words.title} lead={<Exact of={account} as="address" />}>
-      <Who of={account} />
-      <Staked account={account} key={`${account} staked`} />
-      <History account={account} key={`${account} history`} />
+      <Body account={account} key={account} />
     </Page>
   )
 }
 
-function Staked({ account }: { account: string }) {
+/** All is asked for at once, and each card comes once those above it have their height. */
+function Body({ account }: { account: string }) {
+  const staked = delegations({ delegator: account, limit: 50 })
+  const [signed, ofStaked, ofUnbonding] = [
+    useQuery(profile(account)),
+    useInfiniteQuery(staked),
+    useInfiniteQuery(unbondings(account)),
+  ]
   return (
     <>
-      <Card title={words.delegations}>
-        <ListedTable
-          query={delegations({ delegator: account, limit: 50 })}
-          caption={words.delegations}
-          keyOf={(one) => one.node + one.role}
-          empty={words.none}
-          columns={[
-            { text: columns.node, of: (one) => <Account of={one.node} as={one.role} /> },
-            { text: columns.role, of: (one) => say.role[one.role] },
-            {
-              number: columns.worth,
-              of: (one) => (one.is_wiped ? <span className="bad">{words.wiped}</span> : <Tokens of={one.worth} />),
-            },
-            { tokens: columns.delegated, of: (one) => one.delegated },
-            { tokens: columns.withdrawn, of: (one) => one.withdrawn },
-            { tokens: columns.claimed, of: (one) => one.claimed },
-            { text: columns.since, of: (one) => <Ago of={one.since} /> },
-          ]}
-        />
-      </Card>
-      <Card title={words.unbonding}>
-        <ListedTable
-          query={unbondings(account)}
-          caption={words.unbonding}
-          keyOf={(one) => one.request}
-          empty={words.noUnbonding}
-          columns={[
-            { text: columns.node, of: (one) => <Account of={one.node} as={one.role} /> },
-            { text: columns.role, of: (one) => say.role[one.role] },
-            { tokens: columns.worth, of: (one) => one.worth },
-            { text: columns.matures, of: (one) => <Ago of={one.matures_at} /> },
-          ]}
-        />
-      </Card>
+      <Who of={account} />
+      <Later after={!signed.isPending}>
+        <Staked query={staked} />
+        <Later after={!ofStaked.isPending}>
+          <Unbonding account={account} />
+          <Later after={!ofUnbonding.isPending}>
+            <History account={account} />
+          </Later>
+        </Later>
+      </Later>
     </>
+  )
+}
+
+function Staked({ query }: { query: ReturnType<typeof delegations> }) {
+  return (
+    <Card title={words.delegations}>
+      <ListedTable
+        query={query}
+        caption={words.delegations}
+        keyOf={(one) => one.node + one.role}
+        empty={words.none}
+        columns={[
+          { text: columns.node, of: (one) => <Account of={one.node} as={one.role} /> },
+          { text: columns.role, of: (one) => say.role[one.role] },
+          {
+            number: columns.worth,
+            of: (one) => (one.is_wiped ? <span className="bad">{words.wiped}</span> : <Tokens of={one.worth} />),
+          },
+          { tokens: columns.delegated, of: (one) => one.delegated },
+          { tokens: columns.withdrawn, of: (one) => one.withdrawn },
+          { tokens: columns.claimed, of: (one) => one.claimed },
+          { text: columns.since, of: (one) => <Ago of={one.since} /> },
+        ]}
+      />
+    </Card>
+  )
+}
+
+function Unbonding({ account }: { account: string }) {
+  return (
+    <Card title={words.unbonding}>
+      <ListedTable
+        query={unbondings(account)}
+        caption={words.unbonding}
+        keyOf={(one) => one.request}
+        empty={words.noUnbonding}
+        columns={[
+          { text: columns.node, of: (one) => <Account of={one.node} as={one.role} /> },
+          { text: columns.role, of: (one) => say.role[one.role] },
+          { tokens: columns.worth, of: (one) => one.worth },
+          { text: columns.matures, of: (one) => <Ago of={one.matures_at} /> },
+        ]}
+      />
+    </Card>
   )
 }
 

@@ -1,11 +1,13 @@
 /** The browser's wallets, found without any wallet code (EIP-1193, EIP-6963). */
+import { useQuery } from '@tanstack/react-query'
 import { Suspense, useEffect, useState, useSyncExternalStore, type ReactNode } from 'react'
 import { Link, useLocation } from 'react-router'
 import type { EIP1193RequestFn } from 'viem'
+import { config } from '../api/config'
 import { fieldOf } from '../lib/fields'
 import { walletLinks } from '../lib/walletlinks'
 import * as say from '../strings'
-import { Loading, Page } from './basics'
+import { Later, Loading, Page } from './basics'
 import { LookUp } from './lookup'
 import { Place } from './place'
 
@@ -107,16 +109,19 @@ const PAGES = {
 export default function WalletPage({ of, children }: { of: keyof typeof PAGES; children: ReactNode }) {
   const hasWallet = useWallets().length > 0
   const page = PAGES[of]
+  const { isLoading } = useQuery({ ...config(), enabled: of === 'setup' })
   return (
     <Page title={page.words.title} lead={page.words.lead}>
       {page.before}
-      {hasWallet ? (
-        <Suspense fallback={<Loading isTall />}>{children}</Suspense>
-      ) : (
-        <ConnectCard>
-          <NoWallet />
-        </ConnectCard>
-      )}
+      <Later after={!isLoading}>
+        {hasWallet ? (
+          <Suspense fallback={<Loading isTall />}>{children}</Suspense>
+        ) : (
+          <ConnectCard>
+            <NoWallet />
+          </ConnectCard>
+        )}
+      </Later>
     </Page>
   )
 }
