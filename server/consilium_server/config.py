@@ -53,7 +53,7 @@ class AggregatorSettings(NodeSettings):
     def tls_folder(self) -> Path:
         return self.tls or self.home / "tls"
 
-    def open_database(self) -> Engine | None:
+    def shared_database(self) -> Engine | None:
         """The database of this account's machines. Raises the errors of `open_database`."""
         return None if self.database_url is None else open_database(self.database_url.get_secret_value(), 3)
 

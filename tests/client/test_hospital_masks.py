@@ -334,7 +334,7 @@ def test_a_hospital_answers_for_no_fewer_survivors_than_its_cohorts_threshold(ma
 def aggregator_of(round_: Committing, home: Path) -> Aggregator:
     settings = SimpleNamespace(
         connect=lambda: round_.aggregator, artifacts=round_.settings[0].artifacts, task=round_.task, home=home,
-        open_database=lambda: None,
+        shared_database=lambda: None,
     )  # fmt: skip
     return Aggregator(settings)  # type: ignore[arg-type]
 

@@ -210,7 +210,7 @@ def aggregator_of(
     home = folder / "home"
     home.mkdir(exist_ok=True)
     settings = SimpleNamespace(
-        connect=lambda: ledger, artifacts=folder / "store", task=task, home=home, open_database=lambda: database
+        connect=lambda: ledger, artifacts=folder / "store", task=task, home=home, shared_database=lambda: database
     )
     return Aggregator(settings)  # type: ignore[arg-type]
 

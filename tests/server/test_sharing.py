@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 
@@ -27,7 +28,7 @@ from hypothesis import strategies as st
 from postgres_driver import Postgres
 from pydantic import ValidationError
 from raised_faults import raises_fault
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, select, text, update
 from worker_driver import until
 
 PLACE = "31337-0x00000000000000000000000000000000000000aa-3"
@@ -37,15 +38,9 @@ SECRETS = RoundSecrets(bytes(range(32)), {0: [(2**250 + 7, 5)], 2: [(1, 2**200)]
 
 
 @pytest.fixture
-def url(postgres: Postgres) -> str:
+def database_url(postgres: Postgres) -> str:
+    """Machines share PostgreSQL alone."""
     return postgres.database()
-
-
-@pytest.fixture
-def database(url: str) -> Iterator[Engine]:
-    engine = open_database(url)
-    yield engine
-    engine.dispose()
 
 
 def lease(database: Engine, owner: str, renewal: float = 100.0) -> Lease:
@@ -148,7 +143,7 @@ def test_a_home_takes_its_own_lease_again(database: Engine, tmp_path: Path) -> N
 
 
 def test_without_the_database_a_machine_goes_on_and_says_so_once(
-    url: str, database: Engine, postgres: Postgres, capsys: pytest.CaptureFixture[str]
+    database: Engine, postgres: Postgres, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with lease(database, "one", renewal=0.1) as first:
         with away(postgres, database):
@@ -294,6 +289,45 @@ def test_while_the_database_is_away_a_round_goes_on_and_its_secrets_are_shared_l
         until(lambda: other.latest(1) == SECRETS)
     events = {json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()}
     assert events == {"lease-not-renewed", "secrets-not-shared"}
+
+
+def test_secrets_of_a_process_that_ended_before_it_could_share_them_are_shared(
+    postgres: Postgres, database: Engine, tmp_path: Path
+) -> None:
+    with away(postgres, database):
+        secrets_at(tmp_path / "one", database).store(1, SECRETS)
+    again, other = (secrets_at(tmp_path / name, database) for name in ("one", "two"))
+    assert other.latest(1) is None
+    assert again.latest(1) == SECRETS
+    again.share()
+    assert other.latest(1) == SECRETS
+
+
+def test_an_upgrade_by_the_other_machine_costs_no_bond(database: Engine, tmp_path: Path) -> None:
+    """Its program is newer for a while, and others write nothing else from then on."""
+    with updating(database) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    own, other = (secrets_at(tmp_path / name, database) for name in ("one", "two"))
+    with Lease(database, PLACE, 9_100, "one", 0.1, own.share) as held:
+        own.store(1, SECRETS)
+        assert other.latest(1) == SECRETS
+        time.sleep(0.5)
+        held.require()
+
+
+def test_machines_that_share_at_once_lose_no_secrets(database: Engine, tmp_path: Path) -> None:
+    machines, together = 4, Barrier(4)
+
+    def attempt(number: int) -> RoundSecrets:
+        found = replace(SECRETS, seed=bytes([number]) * 32)
+        together.wait()
+        secrets_at(tmp_path / str(number), database).store(1, found)
+        return found
+
+    with ThreadPoolExecutor(machines) as pool:
+        made = list(pool.map(attempt, range(machines)))
+    reader = secrets_at(tmp_path / "reader", database)
+    assert [reader.of(1, seed_commitment(one.seed), one.survivors) for one in made] == made
 
 
 def test_a_machine_that_lost_its_task_still_shares_what_it_published(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from consilium_core.logs import emit
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
 
-from consilium_chain.errors import ChainUnreachable, EtherMissing, TransactionRejected, name_of
+from consilium_chain.errors import ChainError, ChainUnreachable, EtherMissing, TransactionRejected, name_of
 
 LONGEST_WAIT = 60.0  # seconds between two tries
 
 
 def retry_policy(
-    errors: tuple[type[Exception], ...] = (ChainUnreachable,), longest_wait: float = LONGEST_WAIT
+    errors: tuple[type[ChainError], ...] = (ChainUnreachable,), longest_wait: float = LONGEST_WAIT
 ) -> Retrying:
     """Calls a function until it raises none of these errors, and logs each."""
     return Retrying(
@@ -36,7 +36,5 @@ def _log(tried: RetryCallState) -> None:
                 "transaction-rejected", call=error.call, account=error.account, error=name_of(error), tries=tries,
                 wait_s=wait_s,
             )  # fmt: skip
-        case ChainUnreachable():
+        case _:
             emit("chain-unreachable", tries=tries, wait_s=wait_s)
-        case Exception():
-            emit("not-available", error=name_of(error), tries=tries, wait_s=wait_s)

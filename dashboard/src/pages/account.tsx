@@ -28,15 +28,13 @@ export default function AccountPage() {
 /** All is asked for at once, and each card comes once those above it have their height. */
 function Body({ account }: { account: string }) {
   const staked = delegations({ delegator: account, limit: 50 })
-  const [signed, ofStaked, ofUnbonding] = [
-    useQuery(profile(account)),
-    useInfiniteQuery(staked),
-    useInfiniteQuery(unbondings(account)),
-  ]
+  const ofProfile = useQuery(profile(account))
+  const ofStaked = useInfiniteQuery(staked)
+  const ofUnbonding = useInfiniteQuery(unbondings(account))
   return (
     <>
       <Who of={account} />
-      <Later after={!signed.isPending}>
+      <Later after={!ofProfile.isPending}>
         <Staked query={staked} />
         <Later after={!ofStaked.isPending}>
           <Unbonding account={account} />

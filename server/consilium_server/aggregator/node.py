@@ -49,7 +49,7 @@ from consilium_server.aggregator.task import AggregatedTask
 from consilium_server.aggregator.timeline import Timeline
 from consilium_server.aggregator.uploads import CohortSum, Contribution
 from consilium_server.config import AggregatorSettings
-from consilium_server.errors import DecoysLost, ServerError, SuperLinkFailed, Unavailable
+from consilium_server.errors import DecoysLost, ServerError, SuperLinkFailed
 from consilium_server.flower.internals import DATABASE, SuperLink
 from consilium_server.open_steps import chain_view, take_open_step
 
@@ -105,7 +105,7 @@ class Aggregator:
         self.membership = Membership(self.task)
         self._block, self._poll = 0, POLL
         self._was_up = False  # true once a SuperLink was
-        self._retry = retry_policy((ChainUnreachable, TransactionRejected, Unavailable), LONGEST_WAIT)
+        self._retry = retry_policy((ChainUnreachable, TransactionRejected), LONGEST_WAIT)
         self._lease: Lease | None = None  # if several machines share this task
 
     def run(self) -> None:
@@ -123,7 +123,7 @@ class Aggregator:
             shutil.rmtree(self.task.replies_folder, ignore_errors=True)
             for file in self.settings.home.glob(f"{DATABASE}*"):
                 file.unlink(missing_ok=True)
-            self._retry(self.task.secrets.forget)
+            self.task.secrets.forget()
             emit("left", role="aggregator", balance=str(self._retry(self.ledger.token.balance, self.ledger.address)))
 
     def _leased(self) -> AbstractContextManager[object]:

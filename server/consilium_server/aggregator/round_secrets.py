@@ -76,7 +76,7 @@ class SecretStore(Protocol):
         """Copies secrets for other machines that could not be copied when they were stored. Raises Unavailable."""
 
     def forget(self) -> None:
-        """Deletes copies for other machines, once the task has ended. Raises Unavailable (DatabaseUnreachable)."""
+        """Deletes copies for other machines, once the task has ended."""
 
 
 class SecretFiles:

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from consilium_core.logs import emit
 from consilium_core.private_files import write_private_file
@@ -27,7 +28,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from sqlalchemy import ColumnElement, Connection, Double, Engine, cast, delete, func, select, update
+from sqlalchemy import ColumnElement, Double, Engine, Select, cast, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from consilium_server.aggregator.round_secrets import UNREADABLE, RoundSecrets, SecretFiles
@@ -220,26 +221,33 @@ class SharedSecrets:
             emit("secrets-not-shared", round=round_, error=str(error))
 
     def share(self) -> None:
-        """Copies this process's secrets that are not in the database. Raises DatabaseUnreachable, SchemaTooNew."""
+        """Copies secrets of this machine that are not in the database. Raises DatabaseUnreachable.
+
+        It waits for no writer, and goes on after an upgrade by the other machine: the bond depends on it.
+        """
         for round_, found in list(self._unshared.items()):
-            with writing(self._database) as connection:
-                others = self._opened(round_, self._sealed(connection, round_)) or []
+            with updating(self._database) as connection:
+                connection.execute(
+                    insert(_SEALED).values(place=self._place, round=round_, sealed=b"").on_conflict_do_nothing()
+                )
+                others = self._opened(round_, connection.scalar(self._row(round_).with_for_update())) or []
                 kept = [one for one in others if (one.seed, one.survivors) != (found.seed, found.survivors)]
                 text = json.dumps([one.to_json() for one in [*kept, found]]).encode()
                 nonce = secrets.token_bytes(NONCE_BYTES)
                 sealed = nonce + self._cipher.encrypt(nonce, text, self._context(round_))
-                row = insert(_SEALED).values(place=self._place, round=round_, sealed=sealed)
-                key = [_SEALED.c.place, _SEALED.c.round]
-                connection.execute(row.on_conflict_do_update(index_elements=key, set_={"sealed": sealed}))
+                connection.execute(update(_SEALED).where(self._at(round_)).values(sealed=sealed))
             if self._unshared.get(round_) is found:
                 del self._unshared[round_]
 
     def forget(self) -> None:
-        """Deletes the task's rows, once it has ended. Raises DatabaseUnreachable."""
+        """Deletes the task's rows, once it has ended. They stay, without harm, if the database does not answer."""
         self._unshared.clear()
-        with updating(self._database) as connection:
-            for table in (_SEALED, _AGGREGATORS):
-                connection.execute(delete(table).where(table.c.place == self._place))
+        try:
+            with updating(self._database) as connection:
+                for table in (_SEALED, _AGGREGATORS):
+                    connection.execute(delete(table).where(table.c.place == self._place))
+        except Unavailable as error:
+            emit("rows-left", error=str(error))
 
     def _context(self, round_: int) -> bytes:
         return f"{self._place}/{round_}".encode()
@@ -251,7 +259,7 @@ class SharedSecrets:
         """
         try:
             with reading(self._database) as connection:
-                sealed = self._sealed(connection, round_)
+                sealed = connection.scalar(self._row(round_))
         except Unavailable as error:
             emit("secrets-not-shared", round=round_, error=str(error))
             sealed = None
@@ -265,11 +273,16 @@ class SharedSecrets:
         if attempts is None and sealed is not None and own is None:
             raise DecoysLost("DecoysLost", path=shown(self._database))
         known = {(one.seed, one.survivors) for one in attempts or []}
-        return [*(attempts or []), *([own] if own is not None and (own.seed, own.survivors) not in known else [])]
+        if own is None or (own.seed, own.survivors) in known:
+            return attempts or []
+        self._unshared.setdefault(round_, own)  # of a process that ended before it could
+        return [*(attempts or []), own]
 
-    def _sealed(self, connection: Connection, round_: int) -> bytes | None:
-        place = (_SEALED.c.place == self._place) & (_SEALED.c.round == round_)
-        return connection.scalar(select(_SEALED.c.sealed).where(place))
+    def _at(self, round_: int) -> ColumnElement[bool]:
+        return (_SEALED.c.place == self._place) & (_SEALED.c.round == round_)
+
+    def _row(self, round_: int) -> Select[Any]:
+        return select(_SEALED.c.sealed).where(self._at(round_))
 
     def _opened(self, round_: int, sealed: bytes | None) -> list[RoundSecrets] | None:
         """None without a row, or if it is damaged, or of another account, task or round."""

@@ -46,7 +46,7 @@ class AggregatedTask:
         place = ledger.folder_name(number)
         sums = PublishedSums(ledger, store, number, spec)
         secrets: SecretStore = (files := SecretFiles(home / "decoys" / place))
-        database = settings.open_database()
+        database = settings.shared_database()
         if database is not None and ledger.connection.account is not None:
             secrets = SharedSecrets(files, database, place, bytes(ledger.connection.account.key))
         return cls(ledger, store, number, params, sums, secrets, home / "replies" / place, database)
