@@ -20,6 +20,7 @@ thousand  a round of a thousand hospitals in four tasks, likewise
 hundred   a task of 100M parameters by a codec, of real nodes, beside plain Flower's SuperLink and SuperNodes
 load      200 readers of the HTTP API with live events, while rounds are played
 dashboard pages of the dashboard on a large made-up network: first content, requests, bytes, memory
+many_tasks  an index of 10,000 tasks, and a worker with 300 live ones: memory, disk, handles
 learning  what four hospitals learn: together, alone, federated and privately
 learning_programs  MONAI's ResNet-18 as a program on chest X-rays, likewise; on a GPU
 learning_language  a Llama with LoRA as a program on MedQuAD texts, likewise
@@ -90,6 +91,7 @@ PARTS = {
     "indexing": "bench.server.indexing",
     "load": "bench.server.load",
     "dashboard": "bench.server.dashboard",
+    "many_tasks": "bench.server.many_tasks",
     "network": "bench.e2e.network",
     "thousand": "bench.e2e.thousand",
     "hundred": "bench.e2e.hundred",

@@ -89,7 +89,7 @@ class Worker:
             self._process.wait()
         for file in self.home.glob("tasks/*/pid"):
             try:
-                os.killpg(int(file.read_text()), signal.SIGKILL)
+                os.killpg(int(file.read_text().split()[0]), signal.SIGKILL)
             except ProcessLookupError:
                 continue
 

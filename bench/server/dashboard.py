@@ -100,7 +100,7 @@ def measure(quick: bool) -> Iterator[dict[str, Any]]:
             " 1440 px by its desktop preset, at 390 px as its slow phone"
         )
         paths = pages(invented)
-        with _api(folder, chain, database) as url, sync_playwright() as playwright:
+        with serving(folder, chain, database) as url, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             for width, height in SIZES.items():
                 for page, path in {"warm": "/", **paths}.items():
@@ -126,7 +126,7 @@ def pages(invented: Invented) -> dict[str, str]:
 
 
 @contextmanager
-def _api(folder: Path, chain: LocalChain, database: str) -> Iterator[str]:
+def serving(folder: Path, chain: LocalChain, database: str) -> Iterator[str]:
     port, home = free_port(), folder / "api"
     home.mkdir(mode=0o700)
     book, store = folder / "deployment.json", folder / "artifacts"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -109,14 +110,19 @@ PATH_FAULTS = {
 
 
 def main() -> None:
-    """Runs the command line. A known error ends it with one message, which has the error's name in the guides, and
+    """Runs the command line."""
+    run(app)
+
+
+def run(work: Callable[[], object]) -> None:
+    """Does the work. A known error ends this process with one message, which has the error's name in the guides, and
     with exit code 1, or 3 if a node's owner has not allowed it.
     """
     # Exceptions, so that child processes are ended. SIGINT too: a shell's background jobs start with it ignored.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        app()
+        work()
     except KeyboardInterrupt:
         sys.exit(130)
     except ModuleNotFoundError as error:

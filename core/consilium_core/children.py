@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO, Protocol
 
 PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
+_START_TIME = 18  # proc_pid_stat(5): field 22, of which these are the ones from the fourth
 # Flower reads the first as it loads.
 QUIET_FLOWER = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
 
@@ -56,6 +58,18 @@ def _anew(command: list[str], environment: dict[str, str], output: IO[bytes] | N
 
 starts: Starts = _anew
 """Starts all children of this process. The demo replaces it by forks of a process that has the libraries loaded."""
+
+
+def started_at(pid: int) -> int | None:
+    """When a process started, in ticks since the machine did: a later process of the same number differs.
+
+    None if it has ended, or if this system has no /proc.
+    """
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if state in "ZX" else int(fields[_START_TIME])
 
 
 def start_module(

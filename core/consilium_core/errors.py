@@ -8,6 +8,7 @@ CoreError                   (ChainError derives from it)
 ├── MirrorUnsupported       the package that reads such a mirror is not installed
 ├── ArtifactMissing         no place of the store has an artifact of that hash
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
+├── StarterLost             the process that forks others has ended
 └── NotSent                 a webhook or mail server did not take a message
 """
 
@@ -63,6 +64,11 @@ class ArtifactCorrupt(CoreError):
         super().__init__(
             f"the file {digest} in {where} does not have the hash in its name; delete it and fetch it again"
         )
+
+
+class StarterLost(CoreError):
+    def __init__(self) -> None:
+        super().__init__("the process that starts the others has ended; see starter.err in the folder of this run")
 
 
 class NotSent(CoreError):

@@ -45,7 +45,6 @@ class LabError(FaultError):
         "SettingOutOfRange": "{setting} cannot be {given:g}: choose {needed}",
         "StartNotSimulated": "the task starts from the model of task {task}, and a simulation has no chain to read it"
         " from: remove [start] from the file, and simulate again",
-        "StarterLost": "the process that starts the others has ended; see starter.err in the output folder",
         "NetworkNotUp": "{process} {how}: {error}; its log and its errors are in {logs}",
         "RulesInvalid": "{field} {value}: {why}",
         "MoneyLost": "round {round}: {amount} millionths of a token are neither paid nor left: a bug in settlement",

@@ -29,6 +29,7 @@ DATABASE_URL_VARIABLE = "CONSILIUM_DATABASE_URL"
 BROKER_URL_VARIABLE = "CONSILIUM_BROKER_URL"
 WITHIN_THE_PROCESS = "memory://localhost/"
 POSTGRESQL = "postgresql://"
+SUPERLINK_DATABASE = "superlink.sqlite"  # with SQLite's more files, in an aggregator's home until its bond is back
 
 
 def _of_postgresql(url: SecretStr) -> SecretStr:

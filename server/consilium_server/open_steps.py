@@ -10,15 +10,19 @@ from consilium_chain.rounds.machine import WAITING, Step, View, is_closed
 from consilium_chain.rpc.outgoing import Receipt
 
 
-def chain_view(ledger: Ledger, task: int, state: TaskState, round_state: RoundState, **more: Any) -> View:
-    """The view of a round for `next_steps`. `more`: fields that only some parties need."""
+def chain_view(
+    ledger: Ledger, task: int, state: TaskState, round_state: RoundState, now: int | None = None, **more: Any
+) -> View:
+    """The view of a round for `next_steps`. `now`: the chain's clock, which is read if it is unknown. `more`: fields
+    that only some parties need.
+    """
     request, waits = round_state.beacon_request, state.phase in WAITING
     if state.phase is Phase.FORMING and state.shard and not ledger.tasks.have_shards_reached(task, state.round):
         waits = False  # the contract would refuse it
     return View(
         state=state,
         round=round_state,
-        now=ledger.connection.blocks.now(),
+        now=ledger.connection.blocks.now() if now is None else now,
         beacon_ready=waits and ledger.phases.beacon_ready(request),
         shards_closed=is_closed(state) and ledger.tasks.have_shards_closed(task, state.round),
         beacon_expired=waits and ledger.phases.beacon_expired(request),

@@ -58,7 +58,7 @@ ELSEWHERE = {
     "tried by tests/client/test_start.py": {"StartNotSimulated", "WeightsTooLong"},
     "an address, tried by tests/cli/test_api_as_commands.py": {"AddressMalformed", "AddressMistyped"},
     "a process ended, or a bug": {
-        "DemoFailed", "SumMismatched", "StarterLost", "NetworkNotUp", "MoneyLost", "OnnxDiffers",
+        "DemoFailed", "SumMismatched", "NetworkNotUp", "MoneyLost", "OnnxDiffers",
     },
 }  # fmt: skip
 # The error, its exit code or HTTP's status, what is wrong, with "; " between several, and the next step.

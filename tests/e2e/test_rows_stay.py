@@ -27,11 +27,11 @@ from consilium_chain.tasks.image_schemas import ImageSchema
 from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.models import model_of
 from consilium_core.private_files import write_private_file
+from consilium_core.starter import Starter
 from consilium_lab.demo.datasets import DemoData
 from consilium_lab.demo.network import GAS_MONEY, Network, Party, Role, build
 from consilium_lab.demo.options import DemoOptions
-from consilium_lab.demo.processes import Processes
-from consilium_lab.demo.starter import Starter
+from consilium_lab.demo.processes import PRELOADED, Processes
 from consilium_lab.demo.task_file import TaskSettings, task_toml
 from dicom_files import PATIENT, dicom
 from tapped_node import KEPT
@@ -196,7 +196,7 @@ def play(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     with (options.output / "chain.log").open("wb") as log, LocalNode(None, log) as node:
         tap = Wiretap.of_port(node.port)
         found = Play(rows, build(options, data, task_file, node), tap)
-        with Starter(options.output) as starter, Processes(options.output / "logs", starter) as processes:
+        with Starter(options.output, PRELOADED) as starter, Processes(options.output / "logs", starter) as processes:
             found.run(processes)
         tap.close()
         yield found

@@ -79,14 +79,14 @@ def test_hospitals_that_join_again_in_another_order_are_asked_by_it(
     join(task, 0, 1)
     nodes = aggregator.membership.nodes()
     assert nodes == {0: 100, 1: 101}
-    aggregator._follow_joining(task.operator.tasks.state(task.task), nodes)
+    aggregator._follow_order(aggregator._seen().roster, nodes)
     kept = aggregator.task.replies_folder / "round-0"
     kept.mkdir(parents=True)
-    aggregator._follow_joining(task.operator.tasks.state(task.task), nodes)
+    aggregator._follow_order(aggregator._seen().roster, nodes)
     assert (nodes, kept.exists()) == ({0: 100, 1: 101}, True)
     task.chain.rpc("anvil_reorg", 2, [])
     join(task, 1, 0)
-    aggregator._follow_joining(task.operator.tasks.state(task.task), nodes)
+    aggregator._follow_order(aggregator._seen().roster, nodes)
     assert (nodes, kept.exists()) == ({0: 101, 1: 100}, False)
     assert "hospitals-moved" in capsys.readouterr().out
 

@@ -24,13 +24,14 @@ from consilium_chain.rpc.local_node import free_port, free_ports
 from consilium_chain.settings import read_settings
 from consilium_chain.tasks.proposal import task_params as params_of
 from consilium_chain.tasks.task_spec import parse_task_spec
-from consilium_core.children import child_environment
-from consilium_server.config import AggregatorSettings
+from consilium_core.children import child_environment, started_at
+from consilium_server.config import AggregatorSettings, WorkerSettings
 from consilium_server.database.engine import open_database, reading, writing
 from consilium_server.database.tables import JobRow, Source
 from consilium_server.index.rebuilding import reindex
 from consilium_server.index.store import add, checkpoint
 from consilium_server.jobs.store import all_jobs
+from consilium_server.jobs.supervisor import Supervisor
 from index_driver import Traffic, changeable_chain
 from postgres_driver import Postgres
 from redis_driver import PASSWORD, Redis, running_redis
@@ -239,7 +240,7 @@ def conducted(chain: LocalChain, folder: Path, account: Ledger, name: str) -> in
 
 def pid_in(folder: Path) -> int | None:
     try:
-        return int((folder / "pid").read_text())
+        return int((folder / "pid").read_text().split()[0])
     except (FileNotFoundError, ValueError):
         return None
 
@@ -350,6 +351,61 @@ def test_the_tasks_of_a_lost_machine_go_to_the_other_one(
         time.sleep(5.0)
         assert len(lost.told("aggregator-started")) == len(moving)
         assert [pid_in(lost.home / "tasks" / place) for place in moving] == [None] * len(moving)
+
+
+def test_a_bond_comes_back_although_the_aggregator_and_its_worker_died_as_the_task_ended(
+    chain: LocalChain, tmp_path: Path
+) -> None:
+    account = chain.funded()
+    task = conducted(chain, tmp_path, account, "a task that ends alone")
+
+    def bonded() -> int:
+        return account.staking.stake_of(account.address, Role.AGGREGATOR).locked
+
+    settings: dict[str, Any] = {"artifacts": [str(tmp_path / "artifacts")], "first_superlink_port": free_port()}
+    with Worker(chain, tmp_path / "worker", account, **settings) as worker:
+        folder = worker.home / "tasks" / chain.treasury.folder_name(task)
+        until(lambda: chain.treasury.tasks.state(task).aggregator_joined)
+        assert bonded() > 0
+        aggregator = pid_in(folder)
+        assert aggregator is not None
+        worker.end(signal.SIGKILL)
+        os.killpg(aggregator, signal.SIGKILL)
+        chain.pass_time(chain.treasury.tasks.params(task).join_window + 1)
+        chain.treasury.phases.tick(task)
+        assert chain.treasury.tasks.state(task).phase is Phase.ENDED
+        worker.start()
+        until(lambda: bonded() == 0)
+        until(lambda: b'"event": "left"' in (folder / "journal").read_bytes())
+        assert not list(folder.glob("superlink.sqlite*"))
+        time.sleep(3.0)  # several looks at the folder
+        assert len(worker.told("aggregator-started")) == 2
+
+
+def test_tasks_that_waited_longest_come_first_and_those_that_run_wait(chain: LocalChain, tmp_path: Path) -> None:
+    """So that those that always fail, or that run, keep no other from its aggregator."""
+    settings = read_settings(Worker(chain, tmp_path, chain.funded()).config, WorkerSettings)
+    settings.home.mkdir()
+    ledger, database = reader(chain), open_database(settings.url)
+    assert settings.key_files is not None
+    supervisor = Supervisor(settings, settings.key_files, ledger, lambda task: False, database)
+    database.dispose()
+
+    def folder_of(name: str, file: str, content: str = "") -> None:
+        folder = settings.home / "tasks" / name
+        folder.mkdir(parents=True)
+        (folder / file).write_text(content)
+
+    folder_of(ledger.folder_name(5), "pid", f"{os.getpid()} {started_at(os.getpid())}")
+    folder_of(ledger.folder_name(6), "pid", f"{os.getpid()} {1 + (started_at(os.getpid()) or 0)}")
+    folder_of(ledger.folder_name(7), "superlink.sqlite")
+    folder_of(ledger.folder_name(8).replace("0x", "0y"), "superlink.sqlite")
+    folder_of("lost+found", "superlink.sqlite")
+    now = time.time()
+    looked = {"3": now - 2, "4": now - 60, "5": now - 5, "6": now - 5}
+    assert supervisor.due([3, 4, 5, 6, 7], looked) == [7, 4, 6, 3]
+    assert supervisor.due([5], {"5": now - 60}) == [5]
+    assert supervisor.unfinished() == {7}
 
 
 def test_a_redis_that_takes_no_writes_costs_no_aggregator_and_no_job(chain: LocalChain, tmp_path: Path) -> None:

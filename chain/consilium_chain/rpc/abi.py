@@ -46,6 +46,12 @@ def contract_artifact(name: ContractName) -> ContractArtifact:
     return ContractArtifact(**raw | {"immutables": tuple((start, length) for start, length in raw["immutables"])})
 
 
+def load_artifacts() -> None:
+    """Reads those of all contracts, so that forks of this process have them. Raises ContractsNotBuilt."""
+    for name in CONTRACT_NAMES:
+        contract_artifact(name)
+
+
 def compiler_input(name: ContractName) -> dict[str, Any]:
     """solc's standard JSON input of the contract, with sources. Raises ContractsNotBuilt."""
     parsed: dict[str, Any] = json.loads(_exported(f"{name}.input.json"))

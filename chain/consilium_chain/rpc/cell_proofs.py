@@ -37,22 +37,21 @@ class Sidecar:
 
 
 class CellProver:
-    """Proves blobs in the background: in `processes` processes, or with 0 in a thread of this one.
+    """Proves blobs in the background: in up to `processes` processes, or with 0 in a thread of this one.
 
-    A process takes two seconds to start, and ends with its parent.
+    A process starts with the first blob that finds no idle one, in up to two seconds, and ends with its parent.
     """
 
     def __init__(self, processes: int) -> None:
         self._threads = ThreadPoolExecutor(max(processes, 1), thread_name_prefix="cell-proofs")
-        self._children = [start_module("consilium_chain.rpc.cell_proofs") for _ in range(processes)]
+        self._has_processes = processes > 0
         self._begun: dict[Blob, Sidecar] = {}
+        self._children: list[Child] = []
         self._idle: queue.SimpleQueue[Child] = queue.SimpleQueue()
-        for child in self._children:
-            self._idle.put(child)
 
     def prove(self, blob: Blob, commitment: Commitment) -> None:
         """Starts with a blob for later publication; the caller has computed its commitment."""
-        proofs = self._threads.submit(self._prove_in_child if self._children else cell_proofs, blob)
+        proofs = self._threads.submit(self._prove_in_child if self._has_processes else cell_proofs, blob)
         self._begun[blob] = Sidecar(blob, commitment, proofs)
 
     def sidecar(self, blob: Blob) -> Sidecar:
@@ -62,7 +61,7 @@ class CellProver:
         return self._begun.pop(blob)
 
     def _prove_in_child(self, blob: Blob) -> CellProofs:
-        child = self._idle.get()
+        child = self._idle_child()
         try:
             source, sink = child.stdout, child.stdin
             if source is None or sink is None:
@@ -78,6 +77,15 @@ class CellProver:
             raise NotPossible("CellProverEnded", pid=child.pid)
         starts = range(0, len(proofs), BYTES_PER_COMPRESSED_G1)
         return [proofs[start : start + BYTES_PER_COMPRESSED_G1] for start in starts]
+
+    def _idle_child(self) -> Child:
+        """At most one for each thread of the pool."""
+        try:
+            return self._idle.get_nowait()
+        except queue.Empty:
+            child = start_module("consilium_chain.rpc.cell_proofs")
+            self._children.append(child)
+            return child
 
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)

@@ -20,6 +20,7 @@ from consilium_client.models import model_of
 from consilium_client.programs.library import offer
 from consilium_core.kinds import of_kind
 from consilium_core.locks import alone
+from consilium_core.starter import Starter
 from consilium_operators.drafting import MOST_LABELS, likely_draft, read_sample
 from consilium_operators.errors import OperatorError
 from consilium_operators.task_text import mapping_text
@@ -42,9 +43,8 @@ from consilium_lab.demo.generated import deal_recurrence
 from consilium_lab.demo.network import REFERENCES, Network, Role, build, prepare_output, start, start_party
 from consilium_lab.demo.options import DataSet, DemoOptions, check
 from consilium_lab.demo.page import write_page
-from consilium_lab.demo.processes import Processes
+from consilium_lab.demo.processes import PRELOADED, Processes
 from consilium_lab.demo.screen import Screen, show_tables
-from consilium_lab.demo.starter import Starter
 from consilium_lab.demo.tally import faults, report
 from consilium_lab.demo.task_file import TaskSettings, task_toml
 from consilium_lab.errors import LabError
@@ -75,7 +75,7 @@ def run_demo(options: DemoOptions, console: Console | None = None) -> DemoResult
         require_memory(options.hospital_count, options.voters, options.data is DataSet.MEDQUAD)
         if options.chain_port is not None:
             require_free_port(options.chain_port, "the local chain (--chain-port)")
-        with Starter(options.output) as starter:  # it loads libraries meanwhile
+        with Starter(options.output, PRELOADED) as starter:  # it loads libraries meanwhile
             return _run(options, starter, console or Console(quiet=True))
 
 

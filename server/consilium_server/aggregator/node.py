@@ -16,6 +16,7 @@ from consilium_chain.errors import (
     TransactionRejected,
     TransportKeyMalformed,
 )
+from consilium_chain.ledger.snapshots import Snapshot
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role, RoundState, TaskState
 from consilium_chain.rounds.machine import (
     WAITING,
@@ -48,9 +49,9 @@ from consilium_server.aggregator.sharing import Lease, owner_of
 from consilium_server.aggregator.task import AggregatedTask
 from consilium_server.aggregator.timeline import Timeline
 from consilium_server.aggregator.uploads import CohortSum, Contribution
-from consilium_server.config import AggregatorSettings
+from consilium_server.config import SUPERLINK_DATABASE, AggregatorSettings
 from consilium_server.errors import DecoysLost, ServerError, SuperLinkFailed
-from consilium_server.flower.internals import DATABASE, SuperLink
+from consilium_server.flower.internals import SuperLink
 from consilium_server.open_steps import chain_view, take_open_step
 
 LOCK = "lock"  # file name; two aggregators with one key would publish a round twice, differently
@@ -121,7 +122,7 @@ class Aggregator:
             self._retry(self.ledger.staking.claim, Role.AGGREGATOR)
             # Hospitals' replies and the SuperLink's database have no use after the task's end.
             shutil.rmtree(self.task.replies_folder, ignore_errors=True)
-            for file in self.settings.home.glob(f"{DATABASE}*"):
+            for file in self.settings.home.glob(f"{SUPERLINK_DATABASE}*"):
                 file.unlink(missing_ok=True)
             self.task.secrets.forget()
             emit("left", role="aggregator", balance=str(self._retry(self.ledger.token.balance, self.ledger.address)))
@@ -181,20 +182,22 @@ class Aggregator:
     def _wait_for_participants(self) -> Phase:
         """Waits until joining is over. Returns the phase after it."""
         block = 0
-        while (state := self.ledger.tasks.state(self.number)).phase is Phase.JOINING:
-            if not state.aggregator_joined:  # a reorganisation removed the block with it
+        while (seen := self._seen()).state.phase is Phase.JOINING:
+            if not seen.state.aggregator_joined:  # a reorganisation removed the block with it
                 self._join()
-            if deadline_passed(state, self.ledger.connection.blocks.now()):
-                self._attempt(Step.TICK, state, None)
+            if deadline_passed(seen.state, seen.time):
+                self._attempt(Step.TICK, seen.state, None)
             block = self.ledger.connection.blocks.wait_after(block)
             self._require_lease()
-        return state.phase
+        return seen.state.phase
 
-    def _follow_joining(self, state: TaskState, nodes: dict[int, int]) -> None:
+    def _seen(self) -> Snapshot:
+        """The task as of the newest block: one request a block, however often this is called."""
+        return self.ledger.snapshots.of(self.number, Role.HOSPITAL)
+
+    def _follow_order(self, roster: bytes | None, nodes: dict[int, int]) -> None:
         """Rebuilds all state by hospitals' indices if a reorganisation changed their order."""
-        if state.phase is Phase.JOINING:
-            self._wait_for_participants()
-        if self.membership.has_moved():
+        if self.membership.has_moved(roster):
             nodes.clear()
             nodes.update(self.membership.nodes())
             emit("hospitals-moved", hospitals=len(nodes))
@@ -212,13 +215,16 @@ class Aggregator:
     def _advance(self, grid: Carrier, nodes: dict[int, int]) -> bool:
         """Takes the step that is due, or waits a little. Returns false once the task has ended."""
         self._require_lease()
-        state = self.ledger.tasks.state(self.number)
+        seen = self._seen()
+        state, round_state = seen.state, seen.round
         self.timeline.look(state.round, state.phase.name)
+        if state.phase is Phase.JOINING:  # again, after a reorganisation
+            self._wait_for_participants()
+            return True
         if state.round == STATISTICS_ROUND and state.phase is not Phase.ENDED:
-            self._follow_joining(state, nodes)
-        round_state = self.ledger.tasks.round_state(self.number, state.round)
+            self._follow_order(seen.roster, nodes)
         more_to_come = self._collect(grid, nodes, state, round_state)
-        steps = self._next_steps(state, round_state)
+        steps = self._next_steps(seen)
         if Step.STOP in steps:
             return False
         if steps:
@@ -229,8 +235,9 @@ class Aggregator:
             self._block = self.ledger.connection.blocks.wait_after(self._block)
         return True
 
-    def _next_steps(self, state: TaskState, round_state: RoundState) -> Sequence[Step]:
+    def _next_steps(self, seen: Snapshot) -> Sequence[Step]:
         """The steps that are due now."""
+        state, round_state = seen.state, seen.round
         work = self.rounds.of(state.round)
         arrived, finished = work.arrived, work.finished
         is_uploading = state.phase is Phase.UPLOADING
@@ -238,16 +245,16 @@ class Aggregator:
         awaited = expected_uploads(round_state, cohorts) & ~(finished & ~arrived)
         if is_uploading:
             awaited &= work.uploaders(round_state)
-        view = self._view(state, round_state)
+        view = self._view(seen)
         refused = work.refused in PURPOSE.get(state.phase, ())
         if state.phase is Phase.REVEALING and work.are_secrets_lost:
             refused = deadline_passed(state, view.now)  # the next phase has its own deadline for restoring them
         return next_steps(view, AsAggregator(awaited, arrived, refused, work.has_parts(state, round_state)))
 
-    def _view(self, state: TaskState, round_state: RoundState) -> View:
-        params = self.params
+    def _view(self, seen: Snapshot) -> View:
+        params, state = self.params, seen.state
         return chain_view(
-            self.ledger, self.number, state, round_state,
+            self.ledger, self.number, state, seen.round, seen.time,
             upload_margin=margin(params.upload_window), answer_margin=margin(params.publish_window),
             masked=params.masked, publish_window=params.publish_window,
             has_decoys=params.has_decoys(state.round), min_reveals=params.min_reveals,
@@ -331,7 +338,8 @@ class Membership:
 
     def __init__(self, task: AggregatedTask) -> None:
         self._task = task
-        self._order: list[str] | None = None  # hospitals' accounts when their nodes were registered
+        self._order: list[str] = []  # hospitals' accounts when their nodes were registered
+        self._roster: bytes | None = None  # of a snapshot with that order
         self.register: Callable[[bytes], int] | None = None
 
     def nodes(self) -> dict[int, int]:
@@ -339,9 +347,10 @@ class Membership:
 
         A hospital with an unusable key is absent, and the others take part.
         """
-        order = self._task.addresses()
+        self._order, roster = self._task.ledger.snapshots.members(self._task.number, Role.HOSPITAL)
         keys = self._task.ledger.record.transport_keys(self._task.number)
-        self._order = order if len(keys) == len(order) else None  # a reorganisation came between the two reads
+        is_whole = len(keys) == len(self._order)  # else a reorganisation came between the two reads
+        self._roster = roster if is_whole else None
         register, nodes = self.register, dict[int, int]()
         if register is None:
             return nodes
@@ -357,9 +366,11 @@ class Membership:
             nodes[index] = node
         return nodes
 
-    def has_moved(self) -> bool:
-        """True if hospitals have another order than when their nodes were registered."""
-        return self.register is not None and self._order != self._task.addresses()
+    def has_moved(self, roster: bytes | None) -> bool:
+        """True if hospitals have another order than when their nodes were registered. `roster`: of a snapshot."""
+        if self.register is None or (roster is not None and roster == self._roster):
+            return False
+        return self._roster is None or self._order != self._task.addresses()
 
 
 def server_app(aggregator: Aggregator, nodes: dict[int, int]) -> ServerApp:

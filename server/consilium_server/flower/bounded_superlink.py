@@ -14,6 +14,7 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from logging import WARNING, StreamHandler
 from pathlib import Path
@@ -35,6 +36,7 @@ from flwr.supercore import sql_mixin
 from flwr.supercore.error import ApiErrorCode, FlowerError
 from flwr.supercore.inflatable.inflatable_object import iterate_object_tree
 from flwr.supercore.logger import FLOWER_LOGGER
+from flwr.supercore.object_store.sql_object_store import SqlObjectStore
 from flwr.superlink import main as superlink_app
 from flwr.superlink.cli.flower_superlink import flower_superlink
 from flwr.superlink.servicer.fleet import fleet_handlers
@@ -239,6 +241,23 @@ def lean(middleware: list[Middleware]) -> list[Middleware]:
     ]
 
 
+def _migrate(database: str) -> None:
+    """Brings the tables to Flower's version in a process of its own, whose 25 MB end with it.
+
+    If that fails, Flower does it again in this process, and tells why.
+    """
+    child = os.fork()
+    if not child:
+        with suppress(Exception):
+            store = SqlObjectStore(database)
+            store.initialize()
+            store._engine.dispose()
+            os._exit(0)
+        os._exit(1)
+    if os.waitpid(child, 0)[1] == 0:
+        sql_mixin.run_migrations = lambda engine: None
+
+
 def _end_with_parent() -> None:
     """Ends this process when its input ends, which happens at any end of the process that started it."""
     os.read(0, 1)
@@ -247,7 +266,6 @@ def _end_with_parent() -> None:
 
 def main() -> None:
     """Arguments: the log, a node's share and the database's largest size in bytes, then those of `flower-superlink`."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     log, share, database = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), int(sys.argv.pop(1))
     sys.stdout = sys.stderr = stream = BoundedLog(log, takes_over=(1, 2))
     for handler in FLOWER_LOGGER.handlers:
@@ -256,6 +274,8 @@ def main() -> None:
     sql_mixin.SQLITE_PRAGMAS = (
         *sql_mixin.SQLITE_PRAGMAS, ("busy_timeout", str(LOCK_TIMEOUT)), ("max_page_count", str(database // PAGE)),
     )  # fmt: skip
+    _migrate(sys.argv[sys.argv.index("--database") + 1])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     shares = Shares(share)
     runtime_handlers.push_messages = shares.send
     fleet_handlers.push_messages, fleet_handlers.push_object = shares.reply, shares.store

@@ -70,6 +70,7 @@ from flwr.superlink.grid import HttpGrid
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from consilium_server.certificates import Certificates, ensure_certificates
+from consilium_server.config import SUPERLINK_DATABASE
 from consilium_server.errors import SuperLinkFailed
 
 START_TIMEOUT = 180.0  # seconds; a machine that starts all parties of a demo is busy for over a minute
@@ -84,7 +85,6 @@ SMALL_PARTS = 4 << 20  # bytes of a hospital's parts without blobs: signed updat
 FLOWERS_OWN = 64 << 20  # bytes of Flower's own data in its database
 MOST_RUNS = 1_000  # in a database; each start of an aggregator adds one
 SUPERLINK = "consilium_server.flower.bounded_superlink"
-DATABASE = "superlink.sqlite"  # in the home; SQLite adds files with this prefix
 BUNDLE = Path(__file__).parent / "bundle"
 
 
@@ -256,7 +256,7 @@ class SuperLink:
             "--ssl-certfile", str(self.certificates.certificate),
             "--ssl-keyfile", str(self.certificates.key),
             "--enable-supernode-auth",
-            "--database", str(home / DATABASE),
+            "--database", str(home / SUPERLINK_DATABASE),
             "--isolation", "process",
             "--superexec-auth-secret-file", str(self._secret),
             "--disable-runtime-dependency-installation",

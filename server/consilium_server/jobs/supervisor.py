@@ -2,10 +2,14 @@
 
 home/tls/          the authority and the certificate of all SuperLinks here
 home/tasks/PLACE/  node.toml   its settings          journal   its log
-                   pid         of the process        lock      held while it runs
+                   pid         of the process,       lock      held while it runs
+                               and when it started
 
 An aggregator survives a worker that is killed, and the next worker finds it running. All state is in the folder, and
 none in the memory of a worker.
+
+Aggregators and SuperLinks are forked from one process that has their libraries loaded (`consilium_core.starter`): they
+share its pages, so that hundreds fit into a machine.
 
 Workers with a PostgreSQL database share their account's tasks with those of other machines (`aggregator.sharing`): one
 that is lost leaves its tasks to the others.
@@ -17,39 +21,52 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import tomli_w
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.settings import read_settings
-from consilium_core.children import child_environment
-from consilium_core.errors import ConfigInvalid
+from consilium_core.children import child_environment, started_at
+from consilium_core.errors import ConfigInvalid, StarterLost
 from consilium_core.locks import in_turn, is_locked
 from consilium_core.logs import emit
 from consilium_core.private_files import write_private_file
+from consilium_core.starter import Starter
 from sqlalchemy import Engine
 
 from consilium_server.aggregator.sharing import holder, known_owner, owner_of, port_of, take
 from consilium_server.certificates import ensure_certificates
-from consilium_server.config import POSTGRESQL, AggregatorSettings, KeyFiles, WorkerSettings
+from consilium_server.config import (
+    POSTGRESQL,
+    SUPERLINK_DATABASE,
+    AggregatorSettings,
+    KeyFiles,
+    WorkerSettings,
+)
 from consilium_server.errors import ServerError
 from consilium_server.jobs.store import Ended
 
 LASTING = 60.0  # seconds after which a running aggregator counts as stable
+LOOK_AGAIN = 30.0  # seconds between looks at an aggregator that runs
 GRACE = 25.0  # seconds in which aggregators must end by themselves
 HIGHEST_PORT = 65_535
 TASKS = "tasks"  # folder in a worker's home
 TLS = "tls"  # folder in a worker's home, and formerly in each task's
 SETTINGS = "node.toml"
-COMMAND = "consilium_cli.main"  # by name, because this room must not import it
+COMMAND = "consilium_cli.aggregator"  # by name, because this room must not import it
 STARTED = "started-by-worker"
+# Everything that an aggregator and its SuperLink load while they start, and what both look up.
+PRELOADED = (
+    COMMAND, "consilium_server.aggregator.node", "consilium_server.flower.bounded_superlink", "httpcore", "uvloop",
+    "uvicorn.lifespan.on", "uvicorn.loops.auto", "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto",
+    "anyio._backends._asyncio", "consilium_chain.rpc.cell_proofs", "consilium_chain.rpc.abi:load_artifacts",
+    "consilium_zk.kzg:setup",
+)  # fmt: skip
 _NAMED_ERROR = re.compile(rb"error \((\w{1,60})\)")
 _TAIL = 4_096  # bytes of a journal
 
@@ -75,12 +92,11 @@ class Supervisor:
         home = settings.home.absolute()
         self._tasks, self._tls = home / TASKS, home / TLS
         self._shared = database if settings.url.startswith(POSTGRESQL) else None
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._starter: Starter | None = None
         ensure_certificates(self._tls)
 
     def supervise(self, task: int) -> Ended:
         """Starts this task's aggregator unless it runs. Raises ServerError (AggregatorEnded) once it has ended."""
-        self.reap()
         with in_turn(self._tasks / "lock"):  # one process at a time chooses a port
             return self._supervise(task, self._folder(task))
 
@@ -94,7 +110,7 @@ class Supervisor:
         if elsewhere is not None and elsewhere.owner != known_owner(folder):
             started.clear_away()
             return Ended(lasts=elsewhere.seconds > LASTING)
-        if self._ledger.tasks.state(task).phase is Phase.ENDED:
+        if self._ledger.tasks.state(task).phase is Phase.ENDED and not (folder / SUPERLINK_DATABASE).exists():
             return Ended()
         if started.pid is not None:
             started.clear_away()
@@ -106,9 +122,22 @@ class Supervisor:
             self._start(task, folder, port)
         return Ended(lasts=False)
 
-    def reap(self) -> None:
-        """Forgets children that have ended."""
-        self._children = [child for child in self._children if child.poll() is None]
+    def unfinished(self) -> set[int]:
+        """Tasks whose aggregator has not released its bond and left, as far as this machine has begun with them."""
+        files = self._tasks.glob(f"*/{SUPERLINK_DATABASE}")
+        places = {file.parent.name: file.parent.name.rpartition("-")[2] for file in files}
+        tasks = {place: int(task) for place, task in places.items() if task.isdecimal()}
+        return {task for place, task in tasks.items() if place == self._ledger.folder_name(task)}
+
+    def due(self, tasks: Iterable[int], looked: Mapping[str, float]) -> list[int]:
+        """Tasks to supervise now, those first that waited longest. `looked`: times of the last run, by task.
+
+        Of hundreds of tasks most run: these get a look every half minute.
+        """
+        at = {task: looked.get(str(task), 0.0) for task in tasks}
+        now = time.time()
+        due = [task for task in at if now - at[task] > LOOK_AGAIN or not _Started(self._folder(task)).runs]
+        return sorted(due, key=at.__getitem__)
 
     def end_all(self) -> None:
         """Ends every aggregator that workers of this home started."""
@@ -117,29 +146,37 @@ class Supervisor:
             one.ask_to_end()
         end = time.monotonic() + GRACE
         while any(one.runs for one in running) and time.monotonic() < end:
-            self.reap()
             time.sleep(0.1)
         for one in running:
             one.clear_away()
             emit("aggregator-ended", folder=one.folder.name)
-        for child in self._children:
-            child.wait()
+        if self._starter is not None:
+            self._starter.close()
 
     def _start(self, task: int, folder: Path, port: int) -> None:
         settings = self._written(task, port)
         config = folder / SETTINGS
         write_private_file(config, tomli_w.dumps(settings))
-        command = [sys.executable, "-m", COMMAND, "server", "run", "--config", str(config)]
         with open(folder / "journal", "ab", opener=_private) as journal:
             journal.write(json.dumps({"at": round(time.time(), 3), "event": STARTED}).encode() + b"\n")
             journal.flush()
-            child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=journal, stderr=journal, env=child_environment(),
-                start_new_session=True,
-            )  # fmt: skip
-        self._children.append(child)
-        write_private_file(folder / "pid", str(child.pid))
-        emit("aggregator-started", pid=child.pid, superlink_port=settings["superlink_port"])
+            pid = self._forked(str(config), journal, f"aggregator-{task}")
+        write_private_file(folder / "pid", f"{pid} {started_at(pid)}")
+        emit("aggregator-started", pid=pid, superlink_port=settings["superlink_port"])
+
+    def _forked(self, config: str, journal: IO[bytes], name: str) -> int:
+        """The number of a process that lives on without this one. Raises StarterLost: the next call has another."""
+        if self._starter is None:
+            self._starter = Starter(self._tasks, PRELOADED)
+        try:
+            child = self._starter.start([COMMAND, config], child_environment(), journal, journal, name, True)
+        except StarterLost:
+            self._starter.close()
+            self._starter = None
+            raise
+        if child.stdin is not None:
+            child.stdin.close()
+        return child.pid
 
     def _written(self, task: int, port: int) -> dict[str, Any]:
         """An aggregator's settings for TOML. Paths are absolute, because it runs in another folder."""
@@ -197,22 +234,26 @@ class _Started:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._file = folder / "pid"
+        self._began: int | None = None
         try:
-            self.pid: int | None = int(self._file.read_text())
+            pid, *began = self._file.read_text().split()
+            self.pid: int | None = int(pid)
+            self._began = int(began[0]) if began and began[0].isdecimal() else None
             self.seconds = max(0.0, time.time() - self._file.stat().st_mtime)
         except (FileNotFoundError, ValueError):
             self.pid, self.seconds = None, 0.0
 
     @property
     def runs(self) -> bool:
-        """True if the process is alive. A zombie, or another command with the same number, does not count."""
-        return str(self.folder / SETTINGS).encode() in self._command()
+        """True if the process is alive. A zombie, or another process with the same number, does not count.
 
-    def _command(self) -> bytes:
-        try:
-            return Path(f"/proc/{self.pid}/cmdline").read_bytes()
-        except OSError:  # also on systems without /proc, where only the lock shows it
-            return b""
+        Without /proc only the lock shows it.
+        """
+        return self._began is not None and self._now == self._began
+
+    @property
+    def _now(self) -> int | None:
+        return None if self.pid is None else started_at(self.pid)
 
     def ask_to_end(self) -> None:
         if self.pid is not None:
@@ -225,7 +266,7 @@ class _Started:
         No process gets the number of a group that has members. So the members belong to it, unless another process
         has the number.
         """
-        if self.pid is not None and (self.runs or not self._command()):
+        if self.pid is not None and self._now in (None, self._began):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         self._file.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from consilium_chain.rounds.machine import ENDED_BY_ANYBODY, AsAnybody, next_ste
 from consilium_chain.rpc.outgoing import Receipt
 from consilium_core.logs import emit
 from sqlalchemy import Connection, select
+from sqlalchemy.orm import aliased
 
 from consilium_server.database.tables import Block, PhaseStart, TaskRow
 from consilium_server.index.store import latest
@@ -32,12 +33,14 @@ class OpenTask:
 
 def open_tasks(connection: Connection) -> list[OpenTask]:
     """Tasks that have not ended, in the order of their numbers."""
-    phase = latest(PhaseStart, [PhaseStart.task])
+    end = aliased(PhaseStart)
+    has_ended = select(end.task).where(end.task == TaskRow.task, end.phase == Phase.ENDED).exists()
+    are_open = select(TaskRow.task).where(~has_ended)  # first, because most tasks have ended, with many rows each
+    phase = latest(PhaseStart, [PhaseStart.task], PhaseStart.task.in_(are_open))
     query = (
         select(TaskRow.task, TaskRow.aggregator, phase.c.phase, phase.c.deadline, Block.time)
         .join(phase, phase.c.task == TaskRow.task)
         .join(Block, Block.number == phase.c.block)
-        .where(phase.c.phase != Phase.ENDED)
         .order_by(TaskRow.task)
     )
     return [OpenTask(task, account, Phase(of), *times) for task, account, of, *times in connection.execute(query)]

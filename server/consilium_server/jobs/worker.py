@@ -55,7 +55,7 @@ class Jobs:
     def __init__(self, settings: WorkerSettings, ledger: Ledger, database: Engine, sender: Sender) -> None:
         self._settings, self._ledger, self._database, self._sender = settings, ledger, database, sender
         self._store = settings.store
-        self._runner = Runner(database)
+        self._runner, self._is_stopped = Runner(database), False
         self._indexer = Indexer(ledger, database, self._store)
         self._indexed = ledger.deployment.first_block
         self._mirrors = [str(place) for place in settings.artifacts[1:]]
@@ -69,8 +69,14 @@ class Jobs:
             PINNING.name: self._pin, TELL.name: self._tell,
         }  # fmt: skip
 
+    def stop(self) -> None:
+        """Begins no job any more: the broker may have given hundreds to this process."""
+        self._is_stopped = True
+
     def run(self, job: Job, *arguments: int) -> None:
         """Runs a job, whose arguments are a task, or a task and a round."""
+        if self._is_stopped:
+            return
         work = self._work[job.name]
         self._runner.run(job, "/".join(map(str, arguments)), lambda row: work(row, *arguments))
 
@@ -90,16 +96,18 @@ class Jobs:
         with reading(self._database) as connection:
             tasks = open_tasks(connection)
             rounds = unpinned(connection, self._mirrors, time.time()) if self._store.has_writable_mirrors else []
+            looks = select(JobRow.subject, JobRow.begun_at).where(JobRow.job == SUPERVISE.name)
+            looked = {subject: at for subject, at in connection.execute(looks)}
         if self.account is not None:
             for task in tasks:
-                if task.aggregator == self.account:
-                    self._send(SUPERVISE, (task.number,))
                 if is_overdue(task, now, self._settings.precedence_seconds):
                     self._send(TICK, (task.number,))
+        if self.supervisor is not None:
+            own = {task.number for task in tasks if task.aggregator == self.account}
+            for number in self.supervisor.due(own | self.supervisor.unfinished(), looked):
+                self._send(SUPERVISE, (number,))
         for task_and_round in rounds:
             self._send(PINNING, task_and_round)
-        if self.supervisor is not None:
-            self.supervisor.reap()
         if self._sender.failure is not None:
             raise self._sender.failure
         return Ended()
@@ -192,8 +200,14 @@ def work(settings: WorkerSettings) -> None:
         account=account or None, host=socket.gethostname(),
     )  # fmt: skip
     worker = app.WorkController(without_gossip=True, without_mingle=True, without_heartbeat=True)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        """Ends the worker once the running jobs have ended. They are short."""
+        jobs.stop()
+        celery_state.should_stop = 0
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop)
+        signal.signal(number, stop)
     telling = {} if settings.notify is None else {TELL.name: TELL_SECONDS}
     beat = Beat(sender, {INDEX.name: settings.index_seconds, WATCH.name: settings.watch_seconds, **telling})
     beat.start()
@@ -214,8 +228,3 @@ def _log_to_journal(broker: str) -> None:
     root = logging.getLogger()
     root.handlers = [JournalHandler(broker)]
     root.setLevel(logging.WARNING)
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    """Ends the worker once the running jobs have ended. They are short."""
-    celery_state.should_stop = 0

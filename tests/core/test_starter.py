@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from consilium_core.children import child_environment, started_at
+from consilium_core.errors import StarterLost
+from consilium_core.starter import Starter
 from consilium_lab.demo.processes import Line, Processes
-from consilium_lab.demo.starter import Starter
-from consilium_lab.errors import LabError
-from raised_faults import raises_fault
 
+PRELOADED = ("numpy", "nacl.utils", "consilium_core.children")
 TOLD = """
 import json, os, random, secrets, sys
 import numpy as np
@@ -37,6 +40,28 @@ with child.stdin, child.stdout:
     told = json.loads(child.stdout.read())
 print(json.dumps({"told": told, "code": child.wait(30), "same_parent": told["parent"] == os.getppid()}))
 """
+LIVES_ON = """
+import json, os, time
+from pathlib import Path
+from consilium_core.children import start_module
+child = start_module("waits")
+own = json.loads(child.stdout.readline())["pid"]
+told = {"own": own, "group": os.getpgid(own) == os.getpid(), "comm": Path("/proc/self/comm").read_text().strip()}
+print(json.dumps(told), flush=True)
+while True: time.sleep(1)
+"""
+OWNER = """
+import sys, time
+from pathlib import Path
+from consilium_core.children import child_environment
+from consilium_core.starter import Starter
+folder = Path(sys.argv[1])
+starter = Starter(folder, ["json"])
+with (folder / "said").open("wb") as said, (folder / "errors").open("wb") as errors:
+    child = starter.start(["lives_on"], child_environment(), said, errors, "a-long-name-of-it", True)
+print(child.pid, flush=True)
+time.sleep(600)
+"""
 WAITS = "import os, time\nprint('{\"pid\": %d}' % os.getpid(), flush=True)\nwhile True: time.sleep(1)\n"
 
 
@@ -46,6 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "tells.py").write_text(TOLD)
     (folder / "waits.py").write_text(WAITS)
     (folder / "asks.py").write_text(ASKS)
+    (folder / "lives_on.py").write_text(LIVES_ON)
     return folder
 
 
@@ -54,7 +80,7 @@ def starter(folder: Path) -> Iterator[Starter]:
     before, os.environ["SECRET"] = Path.cwd(), "x"
     os.chdir(folder)  # where `python -m` looks first
     try:
-        with Starter(folder) as starter:
+        with Starter(folder, PRELOADED) as starter:
             yield starter
     finally:
         os.chdir(before)
@@ -118,9 +144,40 @@ def test_exit_codes_and_signals_are_reported_and_nothing_is_left(processes: Proc
 
 def test_a_lost_starter_is_named(folder: Path, tmp_path: Path) -> None:
     others = psutil.Process().children()
-    with Starter(folder) as lost, Processes(tmp_path, lost) as processes:
+    with Starter(folder, PRELOADED) as lost, Processes(tmp_path, lost) as processes:
         (own,) = set(psutil.Process().children()) - set(others)
         own.kill()
-        with raises_fault(LabError, "StarterLost"):
+
+        def start_twice() -> None:
             for _ in range(2):  # the first request may still reach its socket
                 processes.start("late", "tells", "0")
+
+        with pytest.raises(StarterLost):
+            start_twice()
+
+
+def test_a_child_that_lives_on_has_its_own_children_in_its_session_and_outlives_all_others(folder: Path) -> None:
+    """Not ended by a killed owner. Its children go with its group, whether or not they notice its end."""
+    command = [sys.executable, "-c", OWNER, str(folder)]
+    with subprocess.Popen(command, cwd=folder, env=child_environment(), stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        pid = int(owner.stdout.readline())
+        (starter,) = psutil.Process(owner.pid).children()
+        said = folder / "said"
+        until = time.monotonic() + 60
+        while not said.read_text().endswith("\n"):
+            assert time.monotonic() < until, (folder / "errors").read_text()
+            time.sleep(0.01)
+        told = json.loads(said.read_text())
+        assert (told["group"], told["comm"], os.getsid(pid)) == (True, "a-long-name-of-", pid)
+        began = started_at(pid)
+        owner.kill()
+    gone, _ = psutil.wait_procs([starter], timeout=30)
+    assert gone, "the starter ends with its owner"
+    time.sleep(0.5)
+    left = [psutil.Process(one) for one in (pid, told["own"])]
+    assert [one.status() for one in left] == [psutil.STATUS_SLEEPING] * 2
+    assert started_at(pid) == began is not None
+    os.killpg(pid, signal.SIGKILL)
+    assert psutil.wait_procs(left, timeout=30)[1] == []
+    assert started_at(pid) is None

@@ -1,9 +1,12 @@
-"""Starts the demo's processes from one that has loaded the libraries already.
+"""Starts processes from one that has loaded their libraries already.
 
-A node's libraries (torch, web3, Flower) take one to three seconds of a core to load. The starter loads them once, and
-forks a child for every process: a session, an account, a home and logs of its own, as if it were started anew. It
-opens no socket, thread or file of its own besides those to the demo and to its children, so a child inherits nothing of
-another. A child of the demo has its own children (relay, SuperLink, provers) started so, too.
+A node's libraries (torch, web3, Flower) take one to three seconds of a core to load, and 100 MB. The starter loads them
+once, and forks a child for every process: a session, an account, a home and logs of its own, as if it were started
+anew. Children share the pages of the libraries. The starter opens no socket, thread or file of its own besides those to
+its owner and to its children, so a child inherits nothing of another.
+
+A child has its own children (relay, SuperLink, provers) started so, too: by the starter of its owner, or by one of its
+own if it should live longer than the owner.
 """
 
 from __future__ import annotations
@@ -21,23 +24,18 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from consilium_core import children
 from consilium_core.children import child_environment
-from consilium_zk import kzg
+from consilium_core.errors import StarterLost
 
-from consilium_lab.errors import LabError
-
-PRELOADED = (
-    "consilium_cli.main", "consilium_client.hospital.node", "consilium_client.voter.node", "consilium_client.models",
-    "consilium_server.aggregator.node", "consilium_server.flower.bounded_superlink", "consilium_client.relay.app",
-    "flwr.supernode.cli.flower_supernode", "flwr.supernode.runtime.run_clientapp", "consilium_chain.rpc.cell_proofs",
-)  # fmt: skip
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
 LONGEST_REQUEST = 1 << 16  # bytes
 STANDARD_ERROR = 2
+ERRORS = "starter.err"
 
 
 class ForkedChild:
@@ -81,16 +79,28 @@ class Forks:
         self._socket = connection
         self._children: dict[int, ForkedChild] = {}
         self._started: list[int] = []
+        self._early: dict[int, int] = {}  # exit codes of those that ended before `start` knew of them
         self._changed = threading.Condition()
         self._starting = threading.Lock()
         self._listener: threading.Thread | None = None
         self._lost = False
 
     def start(
-        self, command: list[str], environment: dict[str, str], output: IO[bytes] | None, errors: IO[bytes] | None
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        output: IO[bytes] | None,
+        errors: IO[bytes] | None,
+        name: str = "",
+        lives_on: bool = False,
     ) -> ForkedChild:
-        """Starts a module with its arguments. `output`: by default a pipe. Raises LabError (StarterLost)."""
-        request = json.dumps({"command": command, "environment": environment | ONE_THREAD}).encode()
+        """Starts a module with its arguments. Raises StarterLost.
+
+        `output`: by default a pipe. `name`: for `ps` and `top`, 15 bytes. `lives_on`: longer than this process. Its
+        children belong to its session.
+        """
+        about = {"name": name, "lives_on": lives_on}
+        request = json.dumps({"command": command, "environment": environment | ONE_THREAD, **about}).encode()
         with self._starting, contextlib.ExitStack() as theirs:
             if self._listener is None:  # a fork would not have it
                 self._listener = threading.Thread(target=self._listen, daemon=True)
@@ -115,6 +125,8 @@ class Forks:
                     raise _lost(stdin, stdout)
                 pid = self._started.pop()
                 child = self._children[pid] = ForkedChild(pid, stdin, stdout)
+                if pid in self._early:
+                    self._children.pop(pid).end(self._early.pop(pid))
         return child
 
     def _listen(self) -> None:
@@ -125,39 +137,46 @@ class Forks:
                     self._started.append(pid)
                 elif child := self._children.pop(pid, None):
                     child.end(code)
+                else:
+                    self._early[pid] = code
                 self._changed.notify_all()
         with self._changed:
             self._lost = True
             self._changed.notify_all()
 
 
-def _lost(*pipes: IO[bytes] | None) -> LabError:
+def _lost(*pipes: IO[bytes] | None) -> StarterLost:
     for pipe in pipes:
         if pipe is not None:
             pipe.close()
-    return LabError("StarterLost")
+    return StarterLost()
 
 
 class Starter(Forks):
-    """The starter's process. End its children before it. `folder`: for its own errors."""
+    """The starter's process. End its children before it, or let them live on."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, preloaded: Sequence[str]) -> None:
+        """`folder`: for its own errors. `preloaded`: modules, and functions to call, as `module:function`."""
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with other, (folder / "starter.err").open("wb") as errors:
+        with other, (folder / ERRORS).open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "consilium_lab.demo.starter", str(other.fileno()), str(folder)],  # for ps
+                [sys.executable, "-m", "consilium_core.starter", str(other.fileno()), str(folder), *preloaded],
                 stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, pass_fds=[other.fileno()],
                 env=child_environment() | ONE_THREAD, start_new_session=True,
             )  # fmt: skip
         super().__init__(own)
 
+    def close(self) -> None:
+        """Ends the process. Children go on."""
+        self._process.terminate()
+        self._process.wait()
+        self._socket.close()
+
     def __enter__(self) -> Starter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait()
-        self._socket.close()
+        self.close()
 
 
 def _received(connection: socket.socket) -> bytes:
@@ -170,15 +189,16 @@ def _received(connection: socket.socket) -> bytes:
 class _Server:
     """The starter's side. `askers`: the connection that asked for each running child, by its process id."""
 
-    def __init__(self, demo: socket.socket) -> None:
-        self._demo = demo
+    def __init__(self, owner: socket.socket, of_child: bool = False) -> None:
+        """`of_child`: the owner is a child, and its children stay in its session."""
+        self._owner, self._of_child = owner, of_child
         self._askers: dict[int, socket.socket] = {}
         self._ends, self._wakes = os.pipe()
         os.set_blocking(self._wakes, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wakes)
         self._selector = selectors.DefaultSelector()
-        self._selector.register(demo, selectors.EVENT_READ)
+        self._selector.register(owner, selectors.EVENT_READ)
         self._selector.register(self._ends, selectors.EVENT_READ)
 
     def serve(self) -> list[str]:
@@ -196,19 +216,22 @@ class _Server:
                 if not raw:
                     self._selector.unregister(asker)
                     asker.close()
-                    if asker is self._demo:
+                    if asker is self._owner:
                         return []
 
     def _start(self, asker: socket.socket, raw: bytes, descriptors: list[int]) -> list[str] | None:
         """None in the starter."""
         ours = theirs = None
-        if asker is self._demo:
+        request = json.loads(raw)
+        if asker is self._owner and not self._of_child and not request["lives_on"]:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             self._selector.register(ours, selectors.EVENT_READ)
         pid = os.fork()
         if not pid:
             self._close()
-            return _become(json.loads(raw), descriptors, theirs)
+            if not self._of_child:
+                os.setsid()
+            return _become(request, descriptors, theirs)
         for descriptor in descriptors:
             os.close(descriptor)
         if theirs is not None:
@@ -249,13 +272,21 @@ def _tell(asker: socket.socket, pid: int, code: int | None) -> None:
 
 
 def _become(request: dict[str, Any], descriptors: list[int], starter: socket.socket | None) -> list[str]:
-    """Makes this process one of its own: session, environment, input and outputs. `starter`: for its own children."""
-    os.setsid()
+    """Makes this process one of its own: environment, input and outputs. `starter`: for its own children."""
     for standard, given in enumerate(descriptors):
         os.dup2(given, standard)
         os.close(given)
     os.environ.clear()
     os.environ.update(request["environment"])
+    if request["name"]:
+        with contextlib.suppress(OSError):  # a system without /proc
+            Path("/proc/self/comm").write_text(request["name"])
+    if request["lives_on"]:
+        starter, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if not os.fork():
+            starter.close()
+            return _Server(other, of_child=True).serve()
+        other.close()
     if starter is not None:
         children.starts = Forks(starter).start
     return list(request["command"])
@@ -272,6 +303,7 @@ class _Ending:
 
     def run(self, command: list[str]) -> None:
         self.code = 1
+        sys.modules.pop(command[0], None)  # it may be loaded, and runpy would warn of that
         try:
             runpy.run_module(command[0], run_name="__main__", alter_sys=True)
             self.code = 0
@@ -289,9 +321,11 @@ class _Ending:
 def main() -> None:
     ending = _Ending()
     connection = socket.socket(fileno=int(sys.argv[1]))
-    for name in PRELOADED:
-        importlib.import_module(name)
-    kzg.setup()  # 1.7 seconds of a core, for all who commit
+    for name in sys.argv[3:]:
+        module, _, function = name.partition(":")
+        loaded = importlib.import_module(module)
+        if function:
+            getattr(loaded, function)()
     gc.freeze()  # a collection in a child would touch, and so copy, all pages of the starter
     if command := _Server(connection).serve():
         sys.argv = list(command)
