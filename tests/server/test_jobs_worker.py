@@ -402,7 +402,7 @@ def test_tasks_that_waited_longest_come_first_and_those_that_run_wait(chain: Loc
     folder_of(ledger.folder_name(8).replace("0x", "0y"), "superlink.sqlite")
     folder_of("lost+found", "superlink.sqlite")
     now = time.time()
-    looked = {"3": now - 2, "4": now - 60, "5": now - 5, "6": now - 5}
+    looked = {"3": now - 2, "4": now - 60, "5": now - 3, "6": now - 3}
     assert supervisor.due([3, 4, 5, 6, 7], looked) == [7, 4, 6, 3]
     assert supervisor.due([5], {"5": now - 60}) == [5]
     assert supervisor.unfinished() == {7}

@@ -52,7 +52,7 @@ from consilium_server.errors import ServerError
 from consilium_server.jobs.store import Ended
 
 LASTING = 60.0  # seconds after which a running aggregator counts as stable
-LOOK_AGAIN = 30.0  # seconds between looks at an aggregator that runs
+LOOK_AGAIN = 10  # watches from one look at an aggregator that runs to the next
 GRACE = 25.0  # seconds in which aggregators must end by themselves
 HIGHEST_PORT = 65_535
 TASKS = "tasks"  # folder in a worker's home
@@ -132,11 +132,11 @@ class Supervisor:
     def due(self, tasks: Iterable[int], looked: Mapping[str, float]) -> list[int]:
         """Tasks to supervise now, those first that waited longest. `looked`: times of the last run, by task.
 
-        Of hundreds of tasks most run: these get a look every half minute.
+        Of hundreds of tasks most run: these get a look at each tenth watch.
         """
         at = {task: looked.get(str(task), 0.0) for task in tasks}
-        now = time.time()
-        due = [task for task in at if now - at[task] > LOOK_AGAIN or not _Started(self._folder(task)).runs]
+        late = time.time() - LOOK_AGAIN * self._settings.watch_seconds
+        due = [task for task in at if at[task] < late or not _Started(self._folder(task)).runs]
         return sorted(due, key=at.__getitem__)
 
     def end_all(self) -> None:
