@@ -7,7 +7,7 @@ import { messageOf } from './lib/errors'
 import { LANGUAGE, LANGUAGES, speak } from './lib/language'
 import Missing from './pages/missing'
 import Overview from './pages/overview'
-import { Loading, Page } from './parts/basics'
+import { Loading, Page, TokenSymbol } from './parts/basics'
 import { Choice } from './parts/choice'
 import * as say from './strings'
 
@@ -151,9 +151,11 @@ function Frame() {
         </div>
       </header>
       <main id="content" tabIndex={-1}>
-        <Suspense fallback={<Loading />}>
-          <Outlet />
-        </Suspense>
+        <TokenSymbol value={data?.token_symbol ?? null}>
+          <Suspense fallback={<Loading />}>
+            <Outlet />
+          </Suspense>
+        </TokenSymbol>
       </main>
       <footer className="foot">
         <div>

@@ -8,8 +8,7 @@ import { formatBps, formatTokens, formatWhole } from '../lib/amounts'
 import { treeOf } from '../lib/taskform'
 import { Account, Card, Fault, Loading, Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
-import { LoadedList } from '../parts/query'
-import { Table } from '../parts/table'
+import { ListedTable } from '../parts/table'
 import { fileOf, LONGEST, taskSchema, useCheck, type Checking, type Draft } from '../propose/check'
 import { Costs } from '../propose/costs'
 import example from '../propose/example.toml?raw'
@@ -288,46 +287,37 @@ function Aggregator({
   const lacks = (node: Schemas['NodeSummary']) => (bond ?? 0n) - BigInt(node.free)
   return (
     <Card title={words.aggregator} means={bond === null ? undefined : words.aggregatorMeans(formatTokens(bond))}>
-      <LoadedList query={AGGREGATORS}>
-        {(items) => {
-          const still = items.find((one) => one.node === chosen?.node)
-          return (
-            <>
-              <Table
-                caption={words.aggregator}
-                rows={items}
-                keyOf={(one) => one.node}
-                empty={words.noAggregator}
-                columns={[
-                  {
-                    text: columns.choose,
-                    of: (one) => (
-                      <input
-                        type="radio"
-                        name="aggregator"
-                        aria-label={words.choose(one.node)}
-                        checked={one.node === chosen?.node}
-                        onChange={() => choose(one)}
-                      />
-                    ),
-                  },
-                  { text: say.role.aggregator, of: (one) => <Account of={one.node} as="aggregator" /> },
-                  { tokens: columns.free, of: (one) => one.free },
-                  { text: columns.bond, of: (one) => <BondBadge lacks={lacks(one)} /> },
-                  { number: columns.commission, of: (one) => formatBps(one.commission_bps) },
-                  { number: columns.rounds, of: (one) => one.rounds },
-                  { tokens: columns.slashed, of: (one) => one.burnt },
-                ]}
+      <ListedTable
+        query={AGGREGATORS}
+        caption={words.aggregator}
+        keyOf={(one) => one.node}
+        empty={words.noAggregator}
+        columns={[
+          {
+            text: columns.choose,
+            of: (one) => (
+              <input
+                type="radio"
+                name="aggregator"
+                aria-label={words.choose(one.node)}
+                checked={one.node === chosen?.node}
+                onChange={() => choose(one)}
               />
-              {still && lacks(still) > 0n && (
-                <p className="notice wait" role="status">
-                  {words.bondShort(formatTokens(lacks(still)))}
-                </p>
-              )}
-            </>
-          )
-        }}
-      </LoadedList>
+            ),
+          },
+          { text: say.role.aggregator, of: (one) => <Account of={one.node} as="aggregator" /> },
+          { tokens: columns.free, of: (one) => one.free },
+          { text: columns.bond, of: (one) => <BondBadge lacks={lacks(one)} /> },
+          { number: columns.commission, of: (one) => formatBps(one.commission_bps) },
+          { number: columns.rounds, of: (one) => one.rounds },
+          { tokens: columns.slashed, of: (one) => one.burnt },
+        ]}
+      />
+      {chosen && lacks(chosen) > 0n && (
+        <p className="notice wait" role="status">
+          {words.bondShort(formatTokens(lacks(chosen)))}
+        </p>
+      )}
     </Card>
   )
 }

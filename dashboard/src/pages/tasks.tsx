@@ -5,8 +5,8 @@ import { MOST_COMPARED } from '../lib/compared'
 import { PHASES } from '../lib/enums'
 import { Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
-import { LoadedList } from '../parts/query'
-import { TaskTable } from '../parts/tasks'
+import { ListedTable } from '../parts/table'
+import { ofTasks } from '../parts/tasks'
 import * as say from '../strings'
 
 const SORTS = [
@@ -66,15 +66,10 @@ export default function Tasks() {
           </button>
           <span className="soft small">{say.tasks.compareMeans(MOST_COMPARED)}</span>
         </div>
-        <LoadedList query={tasks(query)}>
-          {(items) => (
-            <TaskTable
-              items={items}
-              empty={say.tasks.none}
-              choosing={{ chosen, most: MOST_COMPARED, change: setChosen }}
-            />
-          )}
-        </LoadedList>
+        <ListedTable
+          query={tasks(query)}
+          {...ofTasks(say.tasks.none, { chosen, most: MOST_COMPARED, change: setChosen })}
+        />
       </section>
     </Page>
   )

@@ -6,7 +6,7 @@ import { ROLES } from '../lib/enums'
 import * as say from '../strings'
 import { Card, Countdown, Figure, PhaseBadge, Tokens } from './basics'
 import { Table, TableCard } from './table'
-import { NamedTask, TaskTable } from './tasks'
+import { NamedTask, ofTasks } from './tasks'
 
 const words = say.overview
 const { columns } = say
@@ -32,7 +32,7 @@ export default function Activity({ of, tasks }: { of: Schemas['Network']; tasks:
         ]}
       />
       <Card title={words.recent}>
-        <TaskTable items={tasks.slice(0, SHOWN)} empty={words.noTasks} />
+        <Table rows={tasks.slice(0, SHOWN)} {...ofTasks(words.noTasks)} />
         <p>
           <Link to="/tasks">{words.allTasks}</Link>
         </p>

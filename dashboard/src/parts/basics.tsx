@@ -1,10 +1,19 @@
 /** The parts that most pages are made of. */
 import { useQuery } from '@tanstack/react-query'
-import { Fragment, startTransition, Suspense, useEffect, useId, useState, type ReactNode } from 'react'
+import {
+  createContext,
+  Fragment,
+  startTransition,
+  Suspense,
+  useContext,
+  useEffect,
+  useId,
+  useState,
+  type ReactNode,
+} from 'react'
 import { Link } from 'react-router'
 import type { Phase, Role, Schemas } from '../api/client'
 import { profile } from '../api/profiles'
-import { symbol } from '../api/queries'
 import { ApiUnreachable } from '../api/client'
 import { shortened } from '../lib/accounts'
 import { formatExactly, formatTokens } from '../lib/amounts'
@@ -72,15 +81,18 @@ export function Card({ title, means, children }: { title: string; means?: ReactN
   )
 }
 
+/** The token's symbol, if it is known. A page has hundreds of amounts: none of them asks for it by itself. */
+export const TokenSymbol = createContext<string | null>(null)
+
 /** An amount with two digits; on hover with all of them. Undefined: it is not read yet. */
 export function Tokens({ of }: { of: string | bigint | undefined }) {
-  const { data } = useQuery(symbol())
+  const symbol = useContext(TokenSymbol)
   if (of === undefined) return <span className="soft">{say.unread}</span>
   const amount = BigInt(of)
   return (
-    <span title={`${formatExactly(amount)} ${data ?? say.tokens}`}>
+    <span title={`${formatExactly(amount)} ${symbol ?? say.tokens}`}>
       {formatTokens(amount)}
-      {data && ` ${data}`}
+      {symbol && ` ${symbol}`}
     </span>
   )
 }
@@ -225,13 +237,13 @@ export function Later({ after = true, children }: { after?: boolean; children: R
   return isDue ? children : null
 }
 
-/** What is made once somebody opens it, because hundreds of rows cost a slow phone seconds. */
-export function Unfold({ title, children }: { title: string; children: ReactNode }) {
+/** What is made once somebody opens it, because hundreds of rows cost a slow phone seconds. `isMade`: it is there anyway. */
+export function Unfold({ title, isMade, children }: { title: string; isMade?: boolean; children: ReactNode }) {
   const [isOpen, setOpen] = useState(false)
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{title}</summary>
-      {isOpen && children}
+      {(isOpen || isMade) && children}
     </details>
   )
 }

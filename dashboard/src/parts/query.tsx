@@ -8,7 +8,7 @@ import {
   type UseInfiniteQueryOptions,
   type UseQueryOptions,
 } from '@tanstack/react-query'
-import type { ReactNode } from 'react'
+import { useState, type ReactNode } from 'react'
 import * as say from '../strings'
 import { Fault, Loading } from './basics'
 
@@ -34,21 +34,35 @@ export type ListQuery<Item, Key extends QueryKey> = UseInfiniteQueryOptions<
   string | undefined
 >
 
+/** `few`: its items at first. One button brings the others, and then the next
+ * page.
+ */
 export function LoadedList<Item, Key extends QueryKey>(props: {
   query: ListQuery<Item, Key>
   children: (items: Item[]) => ReactNode
   isTall?: boolean
+  few?: number
 }) {
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(props.query)
+  const [most, setMost] = useState(props.few ?? Infinity)
+  const items = data?.pages.flatMap((page) => page.items)
+  const hidesSome = items !== undefined && items.length > most
   return (
     <>
       {error && <Fault error={error} retry={() => void refetch()} />}
-      {data
-        ? props.children(data.pages.flatMap((page) => page.items))
+      {items
+        ? props.children(hidesSome ? items.slice(0, most) : items)
         : !error && <Loading isTall={props.isTall ?? false} />}
-      {hasNextPage && (
+      {(hidesSome || hasNextPage) && (
         <div>
-          <button type="button" disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+          <button
+            type="button"
+            disabled={isFetchingNextPage}
+            onClick={() => {
+              setMost(Infinity)
+              if (!hidesSome) void fetchNextPage()
+            }}
+          >
             {say.more}
           </button>
         </div>

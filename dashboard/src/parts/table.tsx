@@ -1,6 +1,7 @@
 /** Tables. On a phone each row is a card. */
 import type { QueryKey } from '@tanstack/react-query'
 import { useState, type ReactNode } from 'react'
+import { rowsAtFirst } from '../lib/screen'
 import * as say from '../strings'
 import { Card, Tokens } from './basics'
 import { LoadedList, type ListQuery } from './query'
@@ -11,9 +12,7 @@ type Column<Row> =
   | { number: string; of: (row: Row) => ReactNode; /** Shown on hover. */ means?: string }
   | { tokens: string; of: (row: Row) => string | bigint | undefined }
 
-/** Rows at first, and with each click: a slow phone makes some hundred rows a second. */
-const SHOWN = 25
-const MORE = 250
+const MORE = 250 // rows with each click
 
 function drawn<Row>(column: Column<Row>) {
   if ('text' in column) return { name: column.text, align: '', cell: column.of }
@@ -22,7 +21,7 @@ function drawn<Row>(column: Column<Row>) {
   return { name: column.tokens, align: 'number', cell }
 }
 
-interface Shape<Row> {
+export interface Shape<Row> {
   columns: readonly Column<Row>[]
   /** A key that no other row has. */
   keyOf: (row: Row) => string | number
@@ -38,7 +37,7 @@ interface Given<Row> extends Shape<Row> {
 
 /** Its first rows, and the others on demand. */
 export function Table<Row>(props: Given<Row>) {
-  const [shown, setShown] = useState(SHOWN)
+  const [shown, setShown] = useState(rowsAtFirst)
   return (
     <>
       <Rows {...props} rows={props.rows.slice(0, shown)} />
@@ -103,5 +102,10 @@ export function ListedTable<Row, Key extends QueryKey>(
   props: Shape<Row> & { caption: string; query: ListQuery<Row, Key> },
 ) {
   const { query, ...table } = props
-  return <LoadedList query={query}>{(items) => <Rows rows={items} {...table} />}</LoadedList>
+  const [few] = useState(rowsAtFirst)
+  return (
+    <LoadedList query={query} few={few}>
+      {(items) => <Rows rows={items} {...table} />}
+    </LoadedList>
+  )
 }

@@ -2,7 +2,7 @@ import { Link } from 'react-router'
 import type { Schemas } from '../api/client'
 import * as say from '../strings'
 import { Account, Ago, PhaseBadge } from './basics'
-import { Table } from './table'
+import type { Shape } from './table'
 
 /** A link to a task by its number and name. */
 export function NamedTask({ of }: { of: { task: number; name: string | null } }) {
@@ -19,29 +19,25 @@ interface Choosing {
   change: (chosen: readonly number[]) => void
 }
 
-/** `choosing`: a box in each row, for the tasks to compare. */
-export function TaskTable(props: { items: readonly Schemas['TaskSummary'][]; empty: string; choosing?: Choosing }) {
+/** A table of tasks. `choosing`: a box in each row, for the tasks to compare. */
+export function ofTasks(empty: string, choosing?: Choosing): Shape<Schemas['TaskSummary']> & { caption: string } {
   const { columns } = say
-  const { items, empty, choosing } = props
-  return (
-    <Table
-      caption={say.tasks.title}
-      rows={items}
-      keyOf={(task) => task.task}
-      empty={empty}
-      columns={[
-        ...(choosing
-          ? [{ text: say.tasks.compare, of: ({ task }: { task: number }) => <Chosen task={task} {...choosing} /> }]
-          : []),
-        { text: columns.task, of: (task) => <NamedTask of={task} /> },
-        { text: columns.phase, of: (task) => <PhaseBadge phase={task.phase} /> },
-        { number: columns.round, of: (task) => say.tasks.ofRounds(task.round, task.rounds) },
-        { tokens: columns.pool, of: (task) => task.pool },
-        { text: columns.operator, of: (task) => <Account of={task.operator} /> },
-        { text: columns.proposed, of: (task) => <Ago of={task.proposed_at} /> },
-      ]}
-    />
-  )
+  return {
+    caption: say.tasks.title,
+    keyOf: ({ task }) => task,
+    empty,
+    columns: [
+      ...(choosing
+        ? [{ text: say.tasks.compare, of: ({ task }: { task: number }) => <Chosen task={task} {...choosing} /> }]
+        : []),
+      { text: columns.task, of: (task) => <NamedTask of={task} /> },
+      { text: columns.phase, of: (task) => <PhaseBadge phase={task.phase} /> },
+      { number: columns.round, of: (task) => say.tasks.ofRounds(task.round, task.rounds) },
+      { tokens: columns.pool, of: (task) => task.pool },
+      { text: columns.operator, of: (task) => <Account of={task.operator} /> },
+      { text: columns.proposed, of: (task) => <Ago of={task.proposed_at} /> },
+    ],
+  }
 }
 
 function Chosen({ task, chosen, most, change }: Choosing & { task: number }) {

@@ -61,7 +61,8 @@ export function useCheck(draft: Draft): Checking {
   }, [mutate, draft])
   useEffect(() => {
     if (isAsked || !canAsk) return
-    const timer = setTimeout(ask, Math.max(PAUSE, last.current + BETWEEN - Date.now()))
+    const pause = last.current === 0 ? 0 : PAUSE // the form waits for the first answer
+    const timer = setTimeout(ask, Math.max(pause, last.current + BETWEEN - Date.now()))
     return () => clearTimeout(timer)
   }, [ask, isAsked, canAsk])
   return {

@@ -17,6 +17,7 @@ import {
   type Schema,
   type Tree,
 } from '../lib/taskform'
+import { Unfold } from '../parts/basics'
 import { Choice } from '../parts/choice'
 import { propose as words } from '../strings/propose'
 
@@ -65,6 +66,10 @@ const inside = (place: Place, key: string): Place => ({
   path: place.path === '' ? key : `${place.path}.${key}`,
   where: place.where === '' ? key : `${place.where}.${key}`,
 })
+
+/** The first fault of a key, or of what is in it. */
+const faultAt = ({ faults, where: key }: Place) =>
+  faults.find(({ where }) => where === key || where.startsWith(`${key}.`))
 
 export function TaskForm(props: { root: Schema; document: Tree; faults: Faults; change: (document: Tree) => void }) {
   const { root, document, faults, change } = props
@@ -127,10 +132,9 @@ function Keys({ schema, place, section, change, without }: KeysProps) {
     <>
       <div className="keys">{keys.filter(isFirst).map(shown)}</div>
       {rest.length > 0 && (
-        <details>
-          <summary>{words.more(place.path)}</summary>
+        <Unfold title={words.more(place.path)} isMade={rest.some((key) => faultAt(inside(place, key)) !== undefined)}>
           <div className="keys">{rest.map(shown)}</div>
-        </details>
+        </Unfold>
       )}
     </>
   )
@@ -247,7 +251,7 @@ function Leaf({ kind, name, schema, isNeeded, place, value, change }: KeyProps &
         : text === ''
           ? undefined
           : text
-  const fault = place.faults.find(({ where }) => where === place.where || where.startsWith(`${place.where}.`))
+  const fault = faultAt(place)
   const same = JSON.stringify(read(typed)) === JSON.stringify(value)
   const means = [
     schema.description,
