@@ -31,6 +31,8 @@ export default ts.config(
         localStorage: 'readonly',
         location: 'readonly',
         navigator: 'readonly',
+        window: 'readonly',
+        Event: 'readonly',
       },
     },
   },

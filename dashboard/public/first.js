@@ -16,24 +16,41 @@ const language = wanted.find((one) => built.some(({ lang }) => lang === one)) ??
 root.lang = language
 const path = location.hash.replace(/^#\/|\?.*$/g, '')
 
-// A page's first questions to the API, as src/api/queries.ts asks them, do not wait for the program.
+// A page's first questions, as src/api asks them, do not wait for the program.
 const first = [
-  [/^$/, 'tasks?sort=-task&limit=25'],
-  [/^tasks$/, 'tasks?limit=25&sort=-task'],
-  [/^tasks\/\d+$/, '$&'],
-  [/^(tasks\/\d+)\/rounds\/\d+$/, '$& $1'],
-  [/^nodes\/0x[\da-fA-F]{40}\/\w+$/, '$&?days=30'],
+  [/^$/, 'v1/tasks?sort=-task&limit=25'],
+  [/^tasks$/, 'v1/tasks?limit=25&sort=-task'],
+  [/^tasks\/\d+$/, 'v1/$& v1/$&/rounds?limit=200'],
+  [/^(tasks\/\d+)\/rounds\/\d+$/, 'v1/$& v1/$1'],
+  [/^nodes$/, 'v1/nodes?limit=50&role=hospital&sort=-yield&days=30'],
+  [/^nodes\/0x[\da-fA-F]{40}\/\w+$/, 'v1/$&?days=30'],
+  [/^accounts\/(0x[\da-fA-F]{40})$/, 'v1/delegations?delegator=$1&limit=50'],
+  [/^propose$/, 'config.json v1/task-schema'],
+  [/^wallet$/, 'config.json'],
 ].find(([pattern]) => pattern.test(path))
 for (const question of first && !location.hash.includes('?')
-  ? [...path.replace(...first).split(' '), 'network']
-  : ['network']) {
+  ? [...path.replace(...first).split(' '), 'v1/network']
+  : ['v1/network']) {
   const link = Object.assign(document.createElement('link'), { rel: 'preload', as: 'fetch', crossOrigin: '' })
-  link.href = `./v1/${question}`
+  link.href = `./${question}`
   document.head.append(link)
 }
+
+// The wallet's library is larger than all else, and most readers have no wallet: src/parts/wallets.tsx looks as this does.
+const findWallet = () => {
+  let isThere = 'ethereum' in window
+  const hear = () => (isThere = true)
+  window.addEventListener('eip6963:announceProvider', hear)
+  window.dispatchEvent(new Event('eip6963:requestProvider')) // wallets answer before this returns
+  window.removeEventListener('eip6963:announceProvider', hear)
+  return isThere
+}
+let hasWallet
 document.addEventListener('DOMContentLoaded', () => {
+  const isWanted = ({ dataset }) =>
+    RegExp(dataset.for).test(path) && (dataset.wallet === undefined || (hasWallet ??= findWallet()))
   for (const { content } of built.filter(({ lang }) => lang === language)) {
-    for (const link of content.querySelectorAll('[data-for]')) if (!RegExp(link.dataset.for).test(path)) link.remove()
+    for (const link of content.querySelectorAll('[data-for]')) if (!isWanted(link)) link.remove()
     document.head.append(content)
   }
 })

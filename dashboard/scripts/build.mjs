@@ -25,7 +25,9 @@ async function built(language, isFirst) {
   return [readFileSync(join(outDir, 'index.html'), 'utf8'), manifest]
 }
 
-/** The page's module for each path of the router: else it is asked for once the first program has come and run. */
+/** The page's module for each path of the router: else it is asked for once the first program has come and run. The frame
+ * of a page that needs a wallet comes first.
+ */
 function routes() {
   const app = readFileSync('src/app.tsx', 'utf8')
   const files = new Map(
@@ -45,9 +47,11 @@ function filesOf(manifest, modules, found = new Set()) {
   return found
 }
 
+// With the network's own values, which these pages show first: `parseConfig`.
+const AT_ONCE = { wallet: 'src/lib/checksum.ts', propose: 'src/lib/checksum.ts' }
 const PROGRAM = /^ *<(?:script type="module"|link rel="modulepreload").*\n/gm
-const preload = (file, paths) =>
-  `    <link rel="modulepreload" data-for="^(${paths.join('|')})$" crossorigin href="./${file}">\n`
+const preload = (file, paths, mark) =>
+  `    <link rel="modulepreload" data-for="^(${paths.join('|')})$"${mark} crossorigin href="./${file}">\n`
 const programs = {}
 let page = ''
 for (const language of ['en', ...languages.map((one) => one.name)]) {
@@ -55,11 +59,19 @@ for (const language of ['en', ...languages.map((one) => one.name)]) {
   page ||= own.replace(PROGRAM, '')
   const first = own.match(PROGRAM)
   const has = filesOf(manifest, ['index.html'])
-  const later = new Map()
-  for (const [path, modules] of routes())
-    for (const file of filesOf(manifest, modules))
-      if (!has.has(file)) later.set(file, [...(later.get(file) ?? []), path])
-  programs[language] = [...first, ...[...later].map(([file, paths]) => preload(file, paths))]
+  const [later, withWallet] = [new Map(), new Map()]
+  for (const [path, modules] of routes()) {
+    const frame = filesOf(manifest, [...modules.slice(0, 1), AT_ONCE[path]])
+    for (const file of new Set([...frame, ...filesOf(manifest, modules)])) {
+      const of = frame.has(file) ? later : withWallet
+      if (!has.has(file)) of.set(file, [...(of.get(file) ?? []), path])
+    }
+  }
+  programs[language] = [
+    ...first,
+    ...[...later].map(([file, paths]) => preload(file, paths, '')),
+    ...[...withWallet].map(([file, paths]) => preload(file, paths, ' data-wallet')),
+  ]
 }
 rmSync(join(outDir, '.vite'), { recursive: true })
 const templates = Object.entries(programs).map(

@@ -11,7 +11,7 @@ import { Loading, Page, TokenSymbol } from './parts/basics'
 import { Choice } from './parts/choice'
 import * as say from './strings'
 
-const WalletPage = lazy(() => import('./parts/wallets'))
+const WalletPage = lazy(() => import('./parts/wallet-page'))
 const Tasks = lazy(() => import('./pages/tasks'))
 const CompareTasks = lazy(() => import('./pages/compare-tasks'))
 const Task = lazy(() => import('./pages/task'))

@@ -11,7 +11,7 @@ from browser_driver import Watched, chromium
 from consilium_chain.ledger.structs import Role
 from consilium_server.api.dashboard import built
 from dashboard_driver import NEEDED, violations
-from indexed_network import HOSPITALS, app_of, populated, served
+from indexed_network import DELEGATORS, HOSPITALS, app_of, populated, served
 from playwright.sync_api import Page, Request, expect
 
 pytestmark = NEEDED
@@ -66,16 +66,21 @@ def test_a_page_and_its_first_question_come_beside_the_program(tmp_path: Path) -
     node = f"/nodes/{HOSPITALS[0]}/hospital"
     with served(app_of(network, dashboard=str(built()))) as url, chromium() as browser:
         for path, questions in {
-            "/": ["tasks?sort=-task&limit=25"], "/tasks": ["tasks?limit=25&sort=-task"], "/tasks/1": ["tasks/1"],
-            "/tasks/1/rounds/1": ["tasks/1/rounds/1", "tasks/1"], node: [f"{node[1:]}?days=30"],
+            "/": ["v1/tasks?sort=-task&limit=25"], "/tasks": ["v1/tasks?limit=25&sort=-task"],
+            "/tasks/1": ["v1/tasks/1", "v1/tasks/1/rounds?limit=200"],
+            "/tasks/1/rounds/1": ["v1/tasks/1/rounds/1", "v1/tasks/1"],
+            "/nodes": ["v1/nodes?limit=50&role=hospital&sort=-yield&days=30"], node: [f"v1{node}?days=30"],
+            f"/accounts/{DELEGATORS[0]}": [f"v1/delegations?delegator={DELEGATORS[0]}&limit=50"],
+            "/propose": ["config.json", "v1/task-schema"], "/wallet": ["config.json"],
         }.items():  # fmt: skip
             page = browser.new_page()
             sent = listened(page)
             page.goto(f"{url}/#{path}")
             expect(page.locator("main h1")).to_be_visible()
+            expect(page.locator("main .loading")).to_have_count(0)
             page.wait_for_load_state("load")
             asked = [one.url.removeprefix(url) for one in sent]
-            ahead = [f"/v1/{one}" for one in (*questions, "network")]
+            ahead = [f"/{one}" for one in (*questions, "v1/network")]
             assert {one: asked.count(one) for one in ahead} == dict.fromkeys(ahead, 1), path
             entry = next(at for at, one in enumerate(asked) if "/assets/index-" in one and one.endswith(".js"))
             assert all(asked.index(one) < entry for one in ahead), path
@@ -83,6 +88,34 @@ def test_a_page_and_its_first_question_come_beside_the_program(tmp_path: Path) -
                 (shared,) = [at for at, one in enumerate(asked) if "/assets/shared-" in one]
                 assert shared < entry + 6, path
             page.close()
+
+
+@pytest.mark.parametrize("wallet", [None, "lone", "announced"])
+def test_the_wallets_library_comes_beside_the_program_and_for_wallets_alone(tmp_path: Path, wallet: str | None) -> None:
+    given = {
+        "lone": "window.ethereum = { request: async () => [], on() {}, removeListener() {} }",
+        "announced": """window.addEventListener('eip6963:requestProvider', () =>
+            window.dispatchEvent(new CustomEvent('eip6963:announceProvider', { detail: Object.freeze({
+                info: { uuid: '1', name: 'A wallet', icon: '', rdns: 'example.wallet' },
+                provider: { request: async () => [], on() {}, removeListener() {} } }) })))""",
+    }
+    page_file = (Path(str(built())) / "index.html").read_text()
+    own = re.search(r'<template lang="en">(.*?)</template>', page_file, re.DOTALL)
+    assert own is not None
+    library = re.findall(r'\(.*portfolio.*\)\$" data-wallet .*href="\.(.+)"', own[1])
+    assert len(library) > 5
+    with served(app_of(populated(tmp_path), dashboard=str(built()))) as url, chromium() as browser:
+        page = browser.new_page()
+        if wallet is not None:
+            page.add_init_script(given[wallet])
+        sent = listened(page)
+        page.goto(f"{url}/#/portfolio")
+        expect(page.get_by_role("heading", name="Connect a wallet")).to_be_visible()
+        page.wait_for_load_state("load")
+        asked = [one.url.removeprefix(url) for one in sent]
+        assert [one for one in library if one in asked] == ([] if wallet is None else library)
+        expect(page.locator("head link[data-wallet]")).to_have_count(0 if wallet is None else len(library))
+        page.close()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -1,15 +1,10 @@
 /** The browser's wallets, found without any wallet code (EIP-1193, EIP-6963). */
-import { useQuery } from '@tanstack/react-query'
-import { Suspense, useEffect, useState, useSyncExternalStore, type ReactNode } from 'react'
+import { useEffect, useState, useSyncExternalStore, type ReactNode } from 'react'
 import { Link, useLocation } from 'react-router'
 import type { EIP1193RequestFn } from 'viem'
-import { config } from '../api/config'
 import { fieldOf } from '../lib/fields'
 import { walletLinks } from '../lib/walletlinks'
 import * as say from '../strings'
-import { Later, Loading, Page } from './basics'
-import { LookUp } from './lookup'
-import { Place } from './place'
 
 const words = say.wallet
 
@@ -97,31 +92,4 @@ function watchPhone(changed: () => void) {
   const query = matchMedia(PHONE)
   query.addEventListener('change', changed)
   return () => query.removeEventListener('change', changed)
-}
-
-const PAGES = {
-  portfolio: { words: say.portfolio, before: <LookUp /> },
-  desk: { words: say.desk, before: null },
-  setup: { words: say.setup, before: <Place /> },
-}
-
-/** A page whose children need a wallet. Their code is larger than all other, and is loaded only if there is a wallet. */
-export default function WalletPage({ of, children }: { of: keyof typeof PAGES; children: ReactNode }) {
-  const hasWallet = useWallets().length > 0
-  const page = PAGES[of]
-  const { isLoading } = useQuery({ ...config(), enabled: of === 'setup' })
-  return (
-    <Page title={page.words.title} lead={page.words.lead}>
-      {page.before}
-      <Later after={!isLoading}>
-        {hasWallet ? (
-          <Suspense fallback={<Loading isTall />}>{children}</Suspense>
-        ) : (
-          <ConnectCard>
-            <NoWallet />
-          </ConnectCard>
-        )}
-      </Later>
-    </Page>
-  )
 }
