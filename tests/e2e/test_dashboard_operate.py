@@ -370,7 +370,7 @@ def test_others_are_told_why_not_and_how_to_get_the_model(place: Place, watched:
     page, wallet = watched.page, place.wallet()
     wallet.install(page)
     open_page(place, page, "/tasks/1")
-    model = page.get_by_role("region", name="The model")
+    model = page.get_by_role("region", name="The model", exact=True)
     expect(model).to_contain_text("consilium operator download-model 1 --output task-1")
     expect(model).to_contain_text(place.chain_url)
     page.get_by_role("button", name="Operate this task…").click()
