@@ -34,9 +34,7 @@ export type ListQuery<Item, Key extends QueryKey> = UseInfiniteQueryOptions<
   string | undefined
 >
 
-/** `few`: its items at first. One button brings the others, and then the next
- * page.
- */
+/** `few`: its items at first. One button brings the others, and then the next page. */
 export function LoadedList<Item, Key extends QueryKey>(props: {
   query: ListQuery<Item, Key>
   children: (items: Item[]) => ReactNode
