@@ -41,7 +41,7 @@ POINTS = 80  # of a line in the picture
 # The first whose words are all in a process's command line, by host. "task": such a process ends with its task.
 ROLES: dict[str, list[tuple[str, str]]] = {
     "operator": [
-        ("aggregator (task)", "server run --config"),
+        ("aggregator (task)", "-m consilium_cli.aggregator"),
         ("SuperLink (task)", "--enable-supernode-auth"),
         ("Flower's server app (task)", "flower_internals"),
         ("API", "server api"),

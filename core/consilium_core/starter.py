@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -34,6 +35,7 @@ from consilium_core.errors import StarterLost
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
 LONGEST_REQUEST = 1 << 16  # bytes
+LONGEST_COMMAND = 2_000  # bytes of a child's command that `ps` shows
 STANDARD_ERROR = 2
 ERRORS = "starter.err"
 
@@ -75,8 +77,9 @@ class ForkedChild:
 class Forks:
     """Starts processes through a connection to the starter."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
+    def __init__(self, connection: socket.socket, name: str = "") -> None:
+        """`name`: of children that get none."""
+        self._socket, self._name = connection, name
         self._children: dict[int, ForkedChild] = {}
         self._started: list[int] = []
         self._early: dict[int, int] = {}  # exit codes of those that ended before `start` knew of them
@@ -96,10 +99,10 @@ class Forks:
     ) -> ForkedChild:
         """Starts a module with its arguments. Raises StarterLost.
 
-        `output`: by default a pipe. `name`: for `ps` and `top`, 15 bytes. `lives_on`: longer than this process. Its
-        children belong to its session.
+        `output`: by default a pipe. `name`: 15 bytes for `ps` and `top`, which then also show the command. `lives_on`:
+        longer than this process. Its children belong to its session, and have its name.
         """
-        about = {"name": name, "lives_on": lives_on}
+        about = {"name": name or self._name, "lives_on": lives_on}
         request = json.dumps({"command": command, "environment": environment | ONE_THREAD, **about}).encode()
         with self._starting, contextlib.ExitStack() as theirs:
             if self._listener is None:  # a fork would not have it
@@ -160,7 +163,10 @@ class Starter(Forks):
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other, (folder / ERRORS).open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "consilium_core.starter", str(other.fileno()), str(folder), *preloaded],
+                [
+                    sys.executable, "-m", "consilium_core.starter", str(other.fileno()),
+                    str(folder).ljust(LONGEST_COMMAND), *preloaded,
+                ],
                 stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, pass_fds=[other.fileno()],
                 env=child_environment() | ONE_THREAD, start_new_session=True,
             )  # fmt: skip
@@ -279,17 +285,29 @@ def _become(request: dict[str, Any], descriptors: list[int], starter: socket.soc
     os.environ.clear()
     os.environ.update(request["environment"])
     if request["name"]:
-        with contextlib.suppress(OSError):  # a system without /proc
-            Path("/proc/self/comm").write_text(request["name"])
+        _show(request["name"], request["command"])
     if request["lives_on"]:
         starter, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         if not os.fork():
             starter.close()
+            if request["name"]:
+                _show(request["name"], ["consilium_core.starter"])
             return _Server(other, of_child=True).serve()
         other.close()
     if starter is not None:
-        children.starts = Forks(starter).start
+        children.starts = Forks(starter, request["name"]).start
     return list(request["command"])
+
+
+def _show(name: str, command: list[str]) -> None:
+    """Writes both over this process's own, for `ps`: proc_pid_comm(5), and proc_pid_stat(5), fields 48 and 49."""
+    with contextlib.suppress(OSError):  # a system without /proc
+        Path("/proc/self/comm").write_text(name)
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        start, end = int(fields[45]), int(fields[46])
+        words = " ".join([sys.executable, "-m", *command]).encode()[: end - start - 2]
+        if start:  # without a zero byte as the last one, Linux shows a text up to the first
+            ctypes.memmove(start, words.ljust(end - start - 1, b"\0") + b"+", end - start)
 
 
 class _Ending:

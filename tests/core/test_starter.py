@@ -42,11 +42,10 @@ print(json.dumps({"told": told, "code": child.wait(30), "same_parent": told["par
 """
 LIVES_ON = """
 import json, os, time
-from pathlib import Path
 from consilium_core.children import start_module
 child = start_module("waits")
 own = json.loads(child.stdout.readline())["pid"]
-told = {"own": own, "group": os.getpgid(own) == os.getpid(), "comm": Path("/proc/self/comm").read_text().strip()}
+told = {"own": own, "group": os.getpgid(own) == os.getpid()}
 print(json.dumps(told), flush=True)
 while True: time.sleep(1)
 """
@@ -58,7 +57,8 @@ from consilium_core.starter import Starter
 folder = Path(sys.argv[1])
 starter = Starter(folder, ["json"])
 with (folder / "said").open("wb") as said, (folder / "errors").open("wb") as errors:
-    child = starter.start(["lives_on"], child_environment(), said, errors, "a-long-name-of-it", True)
+    command = ["lives_on", "--with", sys.argv[2]]
+    child = starter.start(command, child_environment(), said, errors, "a-long-name-of-it", True)
 print(child.pid, flush=True)
 time.sleep(600)
 """
@@ -158,26 +158,33 @@ def test_a_lost_starter_is_named(folder: Path, tmp_path: Path) -> None:
 
 def test_a_child_that_lives_on_has_its_own_children_in_its_session_and_outlives_all_others(folder: Path) -> None:
     """Not ended by a killed owner. Its children go with its group, whether or not they notice its end."""
-    command = [sys.executable, "-c", OWNER, str(folder)]
+    long = "x" * 10_000
+    command = [sys.executable, "-c", OWNER, str(folder), long]
     with subprocess.Popen(command, cwd=folder, env=child_environment(), stdout=subprocess.PIPE) as owner:
-        assert owner.stdout is not None
-        pid = int(owner.stdout.readline())
-        (starter,) = psutil.Process(owner.pid).children()
-        said = folder / "said"
-        until = time.monotonic() + 60
-        while not said.read_text().endswith("\n"):
-            assert time.monotonic() < until, (folder / "errors").read_text()
-            time.sleep(0.01)
-        told = json.loads(said.read_text())
-        assert (told["group"], told["comm"], os.getsid(pid)) == (True, "a-long-name-of-", pid)
-        began = started_at(pid)
-        owner.kill()
+        try:
+            assert owner.stdout is not None
+            pid = int(owner.stdout.readline())
+            (starter,) = psutil.Process(owner.pid).children()
+            said = folder / "said"
+            until = time.monotonic() + 60
+            while not said.read_text().endswith("\n"):
+                assert time.monotonic() < until, (folder / "errors").read_text()
+                time.sleep(0.01)
+        finally:
+            owner.kill()
+    told = json.loads(said.read_text())
+    assert (told["group"], os.getsid(pid)) == (True, pid)
     gone, _ = psutil.wait_procs([starter], timeout=30)
     assert gone, "the starter ends with its owner"
     time.sleep(0.5)
     left = [psutil.Process(one) for one in (pid, told["own"])]
     assert [one.status() for one in left] == [psutil.STATUS_SLEEPING] * 2
-    assert started_at(pid) == began is not None
+    for one, shown in zip(left, (["lives_on", "--with", long[:1_500]], ["waits"]), strict=True):
+        assert Path(f"/proc/{one.pid}/comm").read_text() == "a-long-name-of-\n"
+        assert [word[:1_500] for word in one.cmdline()[1:]] == ["-m", *shown]
+        assert one.environ()["PATH"] == os.environ["PATH"], "the command does not run into it"
+    began = started_at(pid)
     os.killpg(pid, signal.SIGKILL)
     assert psutil.wait_procs(left, timeout=30)[1] == []
+    assert began is not None
     assert started_at(pid) is None

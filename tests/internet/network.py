@@ -224,7 +224,7 @@ class Network:
     def processes_of(self, name: str) -> list[psutil.Process]:
         """Of a service, or of what a service starts by itself."""
         inner = {
-            "aggregator": ("operator", "server run --config"),
+            "aggregator": ("operator", "-m consilium_cli.aggregator"),
             "superlink": ("operator", "--enable-supernode-auth"),
         }
         if name in inner:
@@ -262,7 +262,7 @@ class Network:
     def machine_of(self, task: int) -> str | None:
         """The one whose aggregator runs the task; None while none does."""
         where = str(task_folder(Path("."), self.operator, task))
-        found = [name for name in self.machines if self.host(name).processes("server run --config", where)]
+        found = [name for name in self.machines if self.host(name).processes("-m consilium_cli.aggregator", where)]
         return found[0] if len(found) == 1 else None
 
     def lose(self, machine: str) -> None:
