@@ -76,15 +76,23 @@ class ProcessWatch(threading.Thread):
 
 def _cost(root: int) -> tuple[float, float]:
     """CPU seconds, those of ended children too, and MiB."""
-    cpu_s = pss_mib = 0.0
+    cpu_s = memory = 0.0
     with suppress(psutil.NoSuchProcess):
         first = psutil.Process(root)
         for process in (first, *first.children(recursive=True)):
             with suppress(psutil.NoSuchProcess, psutil.AccessDenied, OSError):
                 cpu_s += sum(process.cpu_times()[:4])  # own, and those of children that have ended
-                found = PSS.search(Path(f"/proc/{process.pid}/smaps_rollup").read_text())
-                pss_mib += int(found[1]) / 1024 if found else 0.0
-    return cpu_s, pss_mib
+                memory += pss_mib(process)
+    return cpu_s, memory
+
+
+def pss_mib(process: psutil.Process) -> float:
+    """Memory in MiB, with shared pages by parts; 0 if the process has ended, or is another user's."""
+    try:
+        found = PSS.search(Path(f"/proc/{process.pid}/smaps_rollup").read_text())
+    except OSError:
+        return 0.0
+    return int(found[1]) / 1024 if found else 0.0
 
 
 def children_by(word_of: Mapping[str, str]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What tasks cost their operator: an index of ten thousand tasks, and a worker with hundreds of live ones.
+"""The cost of tasks to their operator: an index of ten thousand tasks, and a worker with hundreds of live ones.
 
 The index is made up (`seeded_index.py`). The live tasks are real ones on a local chain with a block in two seconds.
 Each has its aggregator and its SuperLink, and waits for hospitals. They are measured twice: with processes that each
@@ -11,7 +11,6 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from consilium_server.database.engine import open_database, reading
 from consilium_server.jobs.ticking import open_tasks
 from worker_driver import Worker, until
 
-from bench.process_watch import PSS
+from bench.process_watch import pss_mib
 from bench.results_store import COLOURS, figure, say, spread, write_figure
 from bench.server.dashboard import serving
 from bench.server.seeded_index import NAME, Invented, Size, write
@@ -97,7 +96,7 @@ def _indexed(chain: LocalChain, folder: Path, tasks: int) -> dict[str, Any]:
     database.dispose()
     with serving(folder, chain, url) as api, httpx.Client(base_url=api, timeout=60) as client:
         asked = {name: [_ms(partial(_get, client, asks)) for _ in range(TRIES)] for name, asks in ASKED.items()}
-        memory = sum(_pss(one) for one in _tree() if "api" in one.cmdline())
+        memory = sum(pss_mib(one) for one in _tree() if "api" in one.cmdline())
     return {
         "tasks": tasks, "events": events, "disk_bytes": path.stat().st_size, "api_pss_mib": round(memory, 1),
         "open_tasks_ms": spread(watched), **{f"{name}_ms": spread(times) for name, times in asked.items()},
@@ -159,7 +158,7 @@ def _cost(worker: Worker, watched: float) -> dict[str, Any]:
     processes = _tree()
     tasks = worker.home / "tasks"
     return {
-        "pss_mib": round(sum(map(_pss, processes)), 1),
+        "pss_mib": round(sum(pss_mib(one) for one in processes), 1),
         "processes": len(processes),
         "threads": sum(one.num_threads() for one in processes),
         "handles": sum(one.num_fds() for one in processes),
@@ -176,13 +175,6 @@ def _tree() -> list[psutil.Process]:
 
 def _spent() -> float:
     return sum(sum(one.cpu_times()[:2]) for one in _tree())
-
-
-def _pss(process: psutil.Process) -> float:
-    with suppress(psutil.NoSuchProcess, OSError):
-        found = PSS.search(Path(f"/proc/{process.pid}/smaps_rollup").read_text())
-        return int(found[1]) / 1024 if found else 0.0
-    return 0.0
 
 
 def plot(result: dict[str, Any], folder: Path) -> None:
