@@ -176,11 +176,11 @@ def read_ahead(node: Any) -> None:
 
 def watch_hospital(parts: Parts, node: Any) -> None:
     """What is in no part is Flower's messages, the socket's, and what the node asks the chain."""
-    from consilium_client.hospital import masking, round_updates, training
+    from consilium_client.hospital import learning, masking, round_updates
     from consilium_zk.secure_aggregation import MaskingHospital
 
     parts.watch("derive base", node.training.record, "base")
-    parts.watch("train", training, "learn")
+    parts.watch("train", learning, "learn")
     parts.watch("quantise and pack", node.training, "packed")
     parts.watch("blind", node.updates, "_blinded")
     parts.watch("commit", round_updates, "commit")
