@@ -9,15 +9,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 import tomli_w
-from chain_driver import LocalChain
+from chain_driver import LocalChain, task_params
+from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.tasks.proposal import task_params as params_of
+from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_core.children import child_environment
 from consilium_core.private_files import write_private_file
+from voter_driver import TASK
 
 Found = TypeVar("Found")
 PATIENCE = 150.0  # seconds for a process to start and do something, on a busy machine
@@ -107,3 +112,18 @@ class Worker:
         ran = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=True, timeout=60)
         rows = [json.loads(line) for line in ran.stdout.splitlines()]
         return {(row["job"], row["subject"]): row for row in rows}
+
+
+def conducted(chain: LocalChain, folder: Path, account: Ledger, name: str) -> int:
+    """A task of this aggregator without other participants."""
+    text = TASK.replace("who will fall ill", name)
+    store, spec = ArtifactStore(folder / "artifacts"), parse_task_spec(text.encode())
+    terms = asdict(params_of(spec, store.put_file(text.encode()), account.address))
+    return chain.treasury.operator.propose(task_params(**terms | {"aggregator": account.address}))
+
+
+def pid_in(folder: Path) -> int | None:
+    try:
+        return int((folder / "pid").read_text().split()[0])
+    except (FileNotFoundError, ValueError):
+        return None

@@ -53,7 +53,7 @@ from consilium.operator import Operator
 from consilium.plugin import InstalledPlugin, check_plugin, plugin_digest, plugins
 from consilium.record import Audit, download_model, statistics, verify, verify_audit, verify_evaluation, verify_report
 from consilium.reference import TaskReference, task_reference
-from consilium.server import openapi, reindex, run_server, server_jobs
+from consilium.server import openapi, reindex, run_server, server_aggregators, server_jobs
 from consilium.simulation import GridResult, SimulationResult, simulate, simulate_grid
 from consilium.task import DraftedTask, Table, Task, draft
 from consilium.watching import status, watch
@@ -124,6 +124,7 @@ __all__ = [
     "plugins",
     "reindex",
     "run_server",
+    "server_aggregators",
     "server_jobs",
     "simulate",
     "simulate_economics",

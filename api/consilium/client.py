@@ -26,7 +26,7 @@ from consilium_client.privacy.membership import in_words
 from consilium_client.programs.library import loaded
 from consilium_client.second_signature import second_signature
 from consilium_client.task import JoinedTask
-from consilium_core.connectivity import host_and_port, why_shut_out
+from consilium_core.connectivity import fleet_address, why_shut_out
 from consilium_core.owner import telling_owner
 from consilium_core.private_files import write_private_file
 
@@ -233,7 +233,7 @@ class Client(Node[HospitalHome]):
         policy.require_rows(found.spec, rows)
         with NamedTemporaryFile(suffix=".crt") as file:
             Path(file.name).write_bytes(authority)
-            shut_out = why_shut_out(*host_and_port(link), Path(file.name))
+            shut_out = why_shut_out(*fleet_address(link)[:2], Path(file.name))
         if not confirm(
             Joining(task, rows, self._membership(found, rows), link, shut_out, fitting.remarks, fitting.unneeded)
         ):

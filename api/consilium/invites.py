@@ -26,7 +26,7 @@ from consilium_client.errors import ConsentError
 from consilium_client.home import INVITE_FILE
 from consilium_client.task import JoinedTask, load_task
 from consilium_core.artifacts.backends import parse_places
-from consilium_core.connectivity import host_and_port
+from consilium_core.connectivity import fleet_address
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 from consilium_core.typed_toml import validation_faults
 from cryptography import x509
@@ -117,13 +117,13 @@ def new_values(
 def way_to(
     node: Node[Any], task: int, superlink: str | None, ca_certificate: str | Path | None, invite: str | Path | None
 ) -> tuple[str, bytes]:
-    """The SuperLink of a task (host:port), and its authority (PEM): as given, or as an invite has both. By default the
+    """The address of a task's SuperLink, and its authority (PEM): as given, or as an invite has both. By default the
     invite is the one by which the home was made.
 
     Raises ValueError, TypeError, InviteRefused, ConsentError (CertificateInvalid, SuperLinkUnknown).
     """
     if superlink is not None and ca_certificate is not None:
-        host_and_port(superlink)
+        fleet_address(superlink)
         return superlink, _certificate(Path(ca_certificate))
     if superlink is not None or ca_certificate is not None:
         raise TypeError("pass superlink and ca_certificate, or neither")

@@ -30,22 +30,25 @@ class Diagnosis:
 
 
 def doctor(
-    role: Role | str, where: str | Path, *, public: tuple[str, int] | None = None, authority: str | Path | None = None
+    role: Role | str, where: str | Path, *, public: str | None = None, authority: str | Path | None = None
 ) -> Diagnosis:
     """Checks that this machine is fit for a role, in five seconds at most. Changes nothing.
 
-    `where`: a server's configuration file, or a node's home. `public`: host and port of an aggregator's or a sponsor's
-    proxy. `authority`: the file of the certificate that signed the proxy's (PEM); by default the system's authorities.
+    `where`: a server's configuration file, or a node's home. `public`: an aggregator's or a sponsor's address at the
+    proxy, host:port, or host:port/9100 for a SuperLink. `authority`: the file of the certificate that signed the
+    proxy's (PEM); by default the system's authorities.
 
-    A fault is a finding, and no error. Raises ValueError for an unknown role.
+    A fault is a finding, and no error. Raises ValueError for an unknown role, and for another form of `public`.
     """
     from consilium_client.errors import HomeError
+    from consilium_core.connectivity import fleet_address
     from consilium_core.errors import ConfigInvalid
     from consilium_operators.doctor.checks import run_checks
     from consilium_operators.doctor.roles import Machine, checks_of, checks_without_settings
     from consilium_server.errors import ServerError
 
-    machine = Machine(Role(role), Path(where).expanduser(), public, None if authority is None else Path(authority))
+    address = None if public is None else fleet_address(public)
+    machine = Machine(Role(role), Path(where).expanduser(), address, None if authority is None else Path(authority))
     found: list[Finding] = []
     try:
         checks = checks_of(machine)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from consilium_server.jobs.aggregators import AggregatorPlace
     from consilium_server.jobs.store import LastRun
 
 Process = Literal["aggregator", "sponsor", "index", "worker", "api"]
@@ -69,6 +70,18 @@ def server_jobs(config: str | Path) -> list[LastRun]:
     from consilium_server.jobs.store import last_runs
 
     return last_runs(read_settings(Path(config), WorkerSettings).url, time.time())
+
+
+def server_aggregators(config: str | Path) -> list[AggregatorPlace]:
+    """The tasks of a worker's account that have not ended, with the machine that has each. `config`: the worker's.
+
+    Raises ConfigInvalid, DeploymentInvalid, Unavailable (DatabaseUnreachable).
+    """
+    from consilium_chain.settings import read_settings
+    from consilium_server.config import WorkerSettings
+    from consilium_server.jobs.aggregators import aggregators
+
+    return aggregators(read_settings(Path(config), WorkerSettings))
 
 
 def openapi() -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from consilium_core.artifacts.backends import parse_place
-from consilium_core.connectivity import host_and_port
+from consilium_core.connectivity import fleet_address
 from consilium_core.strict_json import parse_json
 from consilium_core.typed_toml import Section, validation_faults
 from consilium_core.visible_text import parse_own_name, shown
@@ -48,15 +48,15 @@ USUAL_DAYS, MOST_DAYS = 14, 90
 DAY, MOST_NUMBER = 86_400, 1 << 53  # seconds; exact in JSON
 STRUCT = {"operator": "address", "task": "uint256", "expiresAt": "uint64", "content": "bytes32"}
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_LINK = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):[0-9]{1,5}")
+_LINK = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):[0-9]{1,5}(?:/[0-9]{1,5})?")
 # Providers of chain nodes put a customer's key into the path, some into the host.
 _KEY_IN_PATH, _KEY_IN_HOST = re.compile(r"[\w-]{16,}"), re.compile(r"[0-9a-f]{24,}")
 
 
 def _link(text: str) -> str:
     if not _LINK.fullmatch(text):
-        raise ValueError("write host:port")
-    host_and_port(text)
+        raise ValueError("write host:port, or host:port/9100")
+    fleet_address(text)
     return text
 
 

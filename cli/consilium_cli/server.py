@@ -12,6 +12,7 @@ import consilium
 import typer
 
 if TYPE_CHECKING:
+    from consilium_server.jobs.aggregators import AggregatorPlace
     from consilium_server.jobs.store import LastRun
 
 app = typer.Typer(
@@ -98,6 +99,39 @@ def _table(jobs: list[LastRun], now: float) -> object:
 
 def _ago(at: float | None, now: float) -> str:
     return "never" if at is None else f"{max(0.0, now - at):.0f} s ago"
+
+
+@app.command("aggregators")
+def show_aggregators(
+    config: Annotated[Path, typer.Option("--config", help="the worker's configuration, a TOML file")],
+) -> None:
+    """Shows which machine runs the aggregator of each task: a table on a terminal, otherwise JSON lines."""
+    from rich.console import Console
+
+    found, console = consilium.server_aggregators(config), Console(highlight=False)
+    if not console.is_terminal:
+        for one in found:
+            typer.echo(json.dumps(asdict(one)))
+        return
+    console.print(_places(found) if found else "no task of this account has begun: check `consilium server jobs`")
+
+
+def _places(found: list[AggregatorPlace]) -> object:
+    from consilium_core.visible_text import shown
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("task", "machine", "since", "SuperLink's port", "address behind the proxy"):
+        table.add_column(name, overflow="fold")
+    for one in found:
+        machine = "[red]none[/red]" if one.machine is None else escape(shown(one.machine))
+        since = "–" if one.seconds is None else f"{one.seconds:.0f} s ago"
+        here = " (this one)" if one.is_here else ""
+        port = str(one.superlink_port)
+        table.add_row(str(one.task), f"{machine}{here}", since, port, f"SUPERLINK_NAME:443/{port}")
+    return table
 
 
 @app.command("api")

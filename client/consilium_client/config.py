@@ -11,7 +11,7 @@ from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import NodeSettings, TaskNumber
 from consilium_chain.sponsoring.batches import Sponsor
 from consilium_chain.sponsoring.connection import SponsoredConnection
-from consilium_core.connectivity import Address
+from consilium_core.connectivity import Fleet
 from consilium_core.notify import MailSettings, Target
 from consilium_core.typed_toml import Section
 from eth_account.signers.local import LocalAccount
@@ -28,7 +28,7 @@ ApiAddress = Annotated[str, Field(pattern=r"^(https://[^\s/?#@]+|http://(127\.0\
 
 
 class FlowerSettings(Section):
-    superlink: Address = Field(description="host:port of the aggregator's SuperLink")
+    superlink: Fleet = Field(description="host:port of the aggregator's SuperLink, or host:port/9100 behind a proxy")
     ca_certificate: Path = Field(description="certificate that signed the SuperLink's")
     transport_key: Path = Field(description="this hospital's Flower node key (ECDSA P-256, OpenSSH format)")
 

@@ -37,7 +37,7 @@ import tomli_w
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.ledger.structs import Role
 from consilium_chain.settings import read_settings
-from consilium_core.connectivity import Address
+from consilium_core.connectivity import Fleet
 from consilium_core.locks import alone, is_locked
 from consilium_core.private_files import read_private_file, write_private_file
 from consilium_core.typed_toml import Section, parse_toml
@@ -68,7 +68,7 @@ class Approval(Section):
     place: str = Field(description="chain, contract and number of the task")
     spec_hash: str = Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file")
     approved_at: datetime.datetime
-    superlink: Address = Field(description="host:port of the aggregator's SuperLink")
+    superlink: Fleet = Field(description="host:port of the aggregator's SuperLink, or host:port/9100 behind a proxy")
     data: Path | None = Field(default=None, description="data for this task; default: the home's")
     mapping: Path | None = Field(default=None, description="mapping of its columns; default: the home's")
 

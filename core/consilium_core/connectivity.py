@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import email.utils
 import http.client
+import re
 import socket
 import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator
 
@@ -33,6 +34,40 @@ def _address(text: str) -> str:
 
 
 Address = Annotated[str, AfterValidator(_address)]
+
+
+class FleetAddress(NamedTuple):
+    """A SuperLink as hospitals reach it. `path`: in a URL, before the Fleet API's own; empty, or "/9100" for the port
+    9100 behind a proxy that serves all SuperLinks of an operator under one name.
+    """
+
+    host: str
+    port: int
+    path: str = ""
+
+    @property
+    def server(self) -> str:
+        """Host and port."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.server}{self.path}"
+
+
+def fleet_address(text: str) -> FleetAddress:
+    """Of "host:port" or "host:port/port behind the proxy". Raises ValueError."""
+    server, slash, behind = text.partition("/")
+    if slash and (not re.fullmatch("[1-9][0-9]{0,4}", behind) or int(behind) > 65_535):
+        raise ValueError(f"{text!r} is not a SuperLink's address: write host:port, or host:port/9100")
+    return FleetAddress(*host_and_port(server), slash + behind)
+
+
+def _fleet(text: str) -> str:
+    fleet_address(text)
+    return text
+
+
+Fleet = Annotated[str, AfterValidator(_fleet)]
 
 
 def why_unreachable(host: str, port: int, authority: Path | None, timeout: float = TIMEOUT) -> str | None:

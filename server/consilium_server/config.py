@@ -156,6 +156,9 @@ class WorkerSettings(IndexerSettings):
     first_superlink_port: Annotated[
         int, Field(ge=1, le=65_535, description="first port of the SuperLinks of this account's tasks, one for each")
     ] = 9_100
+    max_aggregators: Annotated[
+        int | None, Field(ge=1, description="most aggregators on this machine; another one takes the rest")
+    ] = None
     index_seconds: Annotated[float, Field(gt=0, description="seconds between polls for blocks")] = 1.0
     watch_seconds: Annotated[float, Field(gt=0, description="seconds between polls for due jobs")] = 3.0
     precedence_seconds: Annotated[

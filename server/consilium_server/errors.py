@@ -2,7 +2,7 @@
 
 ServerError           a person must correct it
 │                     AlreadyConducting, LeaseHeld, LeaseLost, CertificatesUnusable, SecretExposed, AggregatorEnded,
-│                     BrokerUrlInvalid, DatabaseUrlInvalid
+│                     MachineFull, BrokerUrlInvalid, DatabaseUrlInvalid
 ├── Unavailable       a later attempt may work: DatabaseUnreachable, BrokerUnreachable, ChainMoved
 ├── DatabaseUnfit     the database does not fit this program or chain: SchemaTooNew, SourceMismatch, IndexDiffers,
 │                     EventsInconsistent
@@ -44,6 +44,10 @@ class ServerError(FaultError):
         "SecretExposed": "{path} {why}: delete it. The next start makes a new one, and all users must sign in again",
         "AggregatorEnded": (
             "the aggregator of task {task} ended before the task ({cause}): read {journal}. The worker starts it again"
+        ),
+        "MachineFull": (
+            "task {task} has no aggregator, because this machine runs {most}: raise max_aggregators, or start a worker"
+            " of the same account and database on another machine"
         ),
         # These messages never show the URL, because it may contain a password.
         "BrokerUrlInvalid": (

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from consilium_chain.rpc.local_node import free_port
-from consilium_core.connectivity import host_and_port, why_shut_out, why_unreachable
+from consilium_core.connectivity import FleetAddress, fleet_address, host_and_port, why_shut_out, why_unreachable
 from consilium_server.certificates import ensure_certificates
 
 
@@ -121,6 +121,28 @@ def test_what_speaks_no_tls_is_told_from_silence(said: bytes, tmp_path: Path) ->
 )
 def test_an_address_is_a_host_and_a_port(address: str, found: tuple[str, int]) -> None:
     assert host_and_port(address) == found
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port", "path"),
+    [
+        ("fl.example:9092", "fl.example", 9092, ""),
+        ("fl.example:443/9100", "fl.example", 443, "/9100"),
+        ("[::1]:443/65535", "::1", 443, "/65535"),
+    ],
+)
+def test_a_superlinks_address_may_have_its_port_behind_a_proxy(address: str, host: str, port: int, path: str) -> None:
+    found = fleet_address(address)
+    assert found == FleetAddress(host, port, path)
+    assert str(found) == address
+
+
+@pytest.mark.parametrize(
+    "behind", ["", "0", "09100", "65536", "91000000", "9100/", "9100/x", "../x", "9100?x", "-1", "٩١٠٠"]
+)
+def test_a_path_other_than_a_port_is_refused(behind: str) -> None:
+    with pytest.raises(ValueError, match="write host:port, or host:port/9100"):
+        fleet_address(f"fl.example:443/{behind}")
 
 
 @pytest.mark.parametrize("address", ["", "fl.example", ":9092", "fl.example:", "a:x", "a:0", "a:65536", "a:-1"])

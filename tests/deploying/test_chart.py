@@ -26,7 +26,7 @@ OWN: dict[str, Any] = {
     "addressBook": '{"chain_id": 1}',
     "secrets": {"api": "consilium-api", "worker": "consilium-worker", "aggregator": "consilium-aggregator"},
     "api": {"ingress": {"host": "consilium.example.org", "tlsSecret": "consilium-tls"}},
-    "aggregator": {"fleet": {"tlsSecret": "fleet-tls", "tasks": [{"name": "fl-3.example.org", "port": 9100}]}},
+    "aggregator": {"fleet": {"tlsSecret": "fleet-tls", "name": "fl.example.org"}},
 }
 KUBERNETES = ("1.27", "1.37")
 PROGRAM = """
@@ -65,7 +65,8 @@ def test_hospitals_reach_what_the_proxy_lets_them_reach() -> None:
     proxy += (DEPLOY / "proxy" / "templates" / "superlink.conf.template").read_text()
     chart = (CHART / "templates" / "aggregator.yaml").read_text()
     for rule in (
-        r'map "\$request_method \$request_uri" \$is_fleet \{[^}]*\}', r"if \(\$is_fleet = 0\) \{[^}]*\}",
+        r'map "\$request_method \$request_uri" \$is_fleet \{[^}]*\}', r"map \$request_uri \$superlink \{[^}]*\}",
+        r"map \$request_uri \$fleet_path \{[^}]*\}", r"if \(\$is_fleet = 0\) \{[^}]*\}",
         r"ssl_protocols [^;]*;", r"client_max_body_size [^;]*;", r"proxy_next_upstream [^;]*;",
         r"proxy_read_timeout [^;]*;", r"limit_conn clients [^;]*;", r"limit_conn_status [^;]*;",
     ):  # fmt: skip
@@ -226,7 +227,7 @@ def test_nginx_takes_the_fleets_configuration(objects: Objects, tmp_path: Path) 
     text = of(objects, "ConfigMap")["one-fleet"]["data"]["nginx.conf"]
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=fl-3.example.org", "-keyout", tmp_path / "tls.key", "-out", tmp_path / "tls.crt"],
+         "-subj", "/CN=fl.example.org", "-keyout", tmp_path / "tls.key", "-out", tmp_path / "tls.crt"],
         check=True, capture_output=True,
     )  # fmt: skip
     (tmp_path / "nginx.conf").write_text(text.replace(" /tmp/", f" {tmp_path}/").replace("/run/secrets", str(tmp_path)))
@@ -243,7 +244,8 @@ def test_nginx_takes_the_fleets_configuration(objects: Objects, tmp_path: Path) 
         (("api", "ingress", "host"), "", "host"),
         (("aggregator", "fleet", "tlsSecret"), "", "tlsSecret"), (("images", "nginx"), "nginx:latest", "nginx"),
         (("api", "replicas"), 2, "accessMode"), (("api", "password"), "secret", "password"),
-        (("aggregator", "fleet", "tasks"), [{"name": "x; }", "port": 9100}], "tasks"),
+        (("aggregator", "fleet", "name"), "x; }", "name"), (("aggregator", "fleet", "name"), "", "name"),
+        (("aggregator", "fleet", "ports", "count"), 10**6, "count"),
         (("networkPolicy",), {"apiFrom": []}, "apiFrom"),
     ],
 )  # fmt: skip

@@ -61,7 +61,7 @@ class World:
 
     def invite(self, *more: str) -> tuple[int, str]:
         return self.consilium(
-            "operator", "invite", str(self.task), "--output", str(self.file), "--superlink", "127.0.0.1:9092",
+            "operator", "invite", str(self.task), "--output", str(self.file), "--superlink", "127.0.0.1:9092/9100",
             "--ca-certificate", str(self.folder / "tls" / "ca.crt"), "--artifacts", str(self.folder / "artifacts"),
             "--rpc", self.chain.node.url, "--address-book", str(self.folder / "book.json"),
             "--keystore", str(self.folder / "operator.json"), "--password-file", str(self.folder / "password"), *more,
@@ -109,7 +109,7 @@ def test_a_hospital_needs_the_invite_its_data_and_a_yes(world: World) -> None:
         world.operator.address,
         "who goes by Charité",
         "signed this invite, and proposed the task",
-        "127.0.0.1:9092",
+        "127.0.0.1:9092/9100",
         read_invite(world.file).fingerprint,
         "models logistic; columns age, sick",
         f"Next: consilium hospital join {world.task}",
@@ -128,7 +128,7 @@ def test_a_hospital_needs_the_invite_its_data_and_a_yes(world: World) -> None:
     world.chain.rpc("anvil_setBalance", account.address, hex(10**18))
     said = typed(world.folder, f"consilium hospital join {world.task}", {"lock the bond? [y/N]": "y"})
     assert "joined as hospital" in said
-    assert home.approval(world.task).superlink == "127.0.0.1:9092"
+    assert home.approval(world.task).superlink == "127.0.0.1:9092/9100"
     kept = (world.home / "tasks" / f"{world.task}.ca.crt").read_bytes()
     assert kept == (world.folder / "tls" / "ca.crt").read_bytes()
 
@@ -234,6 +234,11 @@ def test_an_operator_signs_no_secrets_and_no_task_of_another(world: World) -> No
         code, said = world.invite(*more)
         assert (code, "error (InviteUnsafe)" in said, "hush" in said, "0a1b" in said) == (1, True, False, False)
     refused(world.invite("--superlink", "nowhere"), "error (InviteMalformed)", "superlink: write host:port")
+    refused(
+        world.invite("--superlink", "localhost:443/x"),
+        "error (InviteMalformed)",
+        "superlink: write host:port, or host:port/9100",
+    )
     refused(world.invite("--name", "Char\u202eité"), "error (InviteMalformed)", "name")
     refused(world.invite("--days", "91"), code=2)
     with raises_fault(InviteRefused, "InviteMalformed"):
@@ -289,7 +294,7 @@ def test_a_later_task_is_joined_by_its_own_invite(world: World) -> None:
     for invite in (None, world.signed(superlink="127.0.0.1:9093").link):
         with raises_fault(ConsentError, "NotConfirmed"):
             client.join(first, invite=invite, confirm=no)
-    assert found == ["127.0.0.1:9092", "127.0.0.1:9093"]
+    assert found == ["127.0.0.1:9092/9100", "127.0.0.1:9093"]
     kept = world.home / "invite.json"
     kept.write_bytes(world.signed(expires_at=1).written)  # it was in time when the home was made
     with raises_fault(ConsentError, "NotConfirmed"):

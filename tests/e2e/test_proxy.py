@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ import httpx
 import pytest
 import tomli_w
 import uvicorn
-from consilium_chain.rpc.local_node import free_port
+from consilium_chain.rpc.local_node import free_port, free_ports
 from consilium_cli.main import app
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_core.children import child_environment
@@ -103,6 +103,11 @@ class Stand:
     events: Events
 
     @property
+    def number(self) -> int:
+        """The SuperLink's port behind the proxy."""
+        return int(self.superlink.address.split(":")[1])
+
+    @property
     def trust(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.authority.certificate))
 
@@ -149,6 +154,36 @@ class Events:
         self._thread.join()
 
 
+class Named:
+    """Stands for a SuperLink: answers with its port, the path and the body's size."""
+
+    def __init__(self, port: int, certificate: Path, key: Path) -> None:
+        async def answer(request: Request) -> Response:
+            return PlainTextResponse(f"{port} {request.url.path} {len(await request.body())}")
+
+        routes = [Route("/{path:path}", answer, methods=["POST"])]
+        config = uvicorn.Config(
+            Starlette(routes=routes),
+            port=port,
+            log_level="warning",
+            ws="none",
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run)
+
+    def __enter__(self) -> Named:
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+
+
 @pytest.fixture(scope="module")
 def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     home = tmp_path_factory.mktemp("proxied")
@@ -177,12 +212,15 @@ def nodes(stand: Stand) -> dict[int, str]:
     return {node.node_id: node.status for node in ListNodesResponse.FromString(answer.content).nodes_info}
 
 
-def test_a_supernode_connects_through_it(stand: Stand, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_numbered", [False, True])
+def test_a_supernode_connects_through_it(stand: Stand, tmp_path: Path, is_numbered: bool) -> None:
+    """By the name alone, and by the SuperLink's port behind it, which Flower itself knows no address for."""
     make_transport_key(tmp_path / "key")
     number = stand.superlink.register(transport_public_key(tmp_path / "key"))
     command = [
         sys.executable, "-m", "consilium_client.relay.flower_internals", "supernode",
-        "--superlink", f"{SUPERLINK}:{stand.proxy.port}", "--root-certificates", str(stand.authority.certificate),
+        "--superlink", f"{SUPERLINK}:{stand.proxy.port}{f'/{stand.number}' * is_numbered}",
+        "--root-certificates", str(stand.authority.certificate),
         "--auth-supernode-private-key", str(tmp_path / "key"), "--host", "127.0.0.1", "--port", str(free_port()),
         "--isolation", "process",
     ]  # fmt: skip
@@ -205,14 +243,60 @@ def test_without_the_proxy_the_control_api_answers_whoever_asks(stand: Stand) ->
     assert isinstance(nodes(stand), dict)
 
 
+@pytest.mark.parametrize("is_numbered", [False, True])
 @pytest.mark.parametrize("target", REFUSED)
-def test_control_and_runtime_are_not_there_however_they_are_spelt(stand: Stand, target: str) -> None:
+def test_control_and_runtime_are_not_there_however_they_are_spelt(stand: Stand, target: str, is_numbered: bool) -> None:
+    if is_numbered:
+        target = f"/{stand.number}{target}"
     request = stand.ask(target)
     assert status(request) in NOT_FOUND_OR_BAD
     assert b"nginx" in request  # it answered itself: nothing was passed on
     assert b"nginx/" not in request  # and does not say which version it is
     if target.startswith("/v1/") and target.isascii() and target.isprintable() and "%00" not in target:
         assert status(request) == 404
+
+
+PULL = "/v1/fleet/pull-messages"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [f"//{{port}}{PULL}", f"/0{{port}}{PULL}", f"/{{port}}/{PULL}", f"/{{port}}/{{port}}{PULL}", f"/{{port}}/..{PULL}",
+     f"/{{port}}.{PULL}", f"/{{port}}x{PULL}", f"/x{{port}}{PULL}", f"/{{port}}:{{port}}{PULL}", f"/%31{PULL}",
+     f"/{{port}}@example.org{PULL}", f"{PULL}/{{port}}{PULL}"],
+)  # fmt: skip
+def test_a_ports_other_spellings_lead_nowhere(stand: Stand, target: str) -> None:
+    answer = stand.ask(target.format(port=stand.number))
+    assert status(answer) == 404
+    assert b"nginx" in answer
+
+
+@pytest.mark.parametrize("port", ["1", "22", "8080", "65535", "99999", "18446744073709551617", "9" * 4000])
+def test_ports_that_are_no_superlinks_are_not_asked(stand: Stand, port: str) -> None:
+    """So no other service of the machine is reached, and a SuperNode tries again."""
+    assert status(stand.ask(f"/{port}{PULL}")) == 502
+
+
+def test_one_name_leads_to_each_tasks_superlink(stand: Stand, tmp_path: Path) -> None:
+    first = free_ports(3)
+    certificate, key = stand.authority.sign(SUPERLINK)
+    other = Authority(tmp_path / "own")
+    files = [other.sign("localhost") for _ in range(3)]
+    given = {
+        "CERTIFICATE": str(certificate), "CERTIFICATE_KEY": str(key), "SUPERLINK_NAME": SUPERLINK,
+        "SUPERLINK_PORTS": f"{first}-{first + 2}", "SUPERLINK_CA": str(other.certificate),
+    }  # fmt: skip
+    with ExitStack() as stack:
+        for number, pair in enumerate(files):
+            stack.enter_context(Named(first + number, *pair))
+        proxy = stack.enter_context(running_proxy(tmp_path / "proxy", ["superlink"], **given))
+        here = Stand(proxy, stand.superlink, stand.authority, stand.events)
+        for number in range(3):
+            for _ in range(3):
+                answer = here.ask(f"/{first + number}{PULL}", body=b"12345")
+                assert answer.endswith(f"{first + number} {PULL} 5".encode())
+        assert here.ask(PULL).endswith(f"{first} {PULL} 0".encode())
+        assert status(here.ask(f"/{first + 3}{PULL}")) == 502
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"])
@@ -352,6 +436,7 @@ def machine(stand: Stand, folder: Path, peer: str, trusted: Path | None = None) 
 def test_a_machine_without_the_task_asks_the_other_one(stand: Stand, tmp_path: Path) -> None:
     with machine(stand, tmp_path / "second", f"127.0.0.1:{stand.proxy.port}") as second:
         assert status(second.ask("/v1/fleet/pull-messages")) == 401  # of a SuperLink, to a request without a key
+        assert status(second.ask(f"/{stand.number}/v1/fleet/pull-messages")) == 401
         assert push_object(second, 7 << 20) == push_object(stand, 7 << 20)
         assert {status(second.ask(target)) for target in (f"/v1/{LIST}", "/", "/v1/fleet/../" + LIST)} == {404}
 
@@ -449,10 +534,13 @@ def test_what_is_missing_in_the_settings_is_named(tmp_path: Path) -> None:
 # What the doctor says of both
 
 
-@pytest.mark.parametrize("proxied", [True, False])
-def test_the_doctor_tells_whether_the_control_api_can_be_reached(stand: Stand, tmp_path: Path, proxied: bool) -> None:
+@pytest.mark.parametrize(("proxied", "is_numbered"), [(True, False), (True, True), (False, False)])
+def test_the_doctor_tells_whether_the_control_api_can_be_reached(
+    stand: Stand, tmp_path: Path, proxied: bool, is_numbered: bool
+) -> None:
     """Without a proxy a SuperLink that others reach is a fault."""
-    port = stand.proxy.port if proxied else int(stand.superlink.address.split(":")[1])
+    port = stand.proxy.port if proxied else stand.number
+    public = f"{SUPERLINK}:{port}{f'/{stand.number}' * is_numbered}"
     authority = stand.authority.certificate if proxied else stand.superlink.certificates.authority
     folder = stand.superlink.certificates.authority.parents[1]
     settings = {
@@ -462,7 +550,7 @@ def test_the_doctor_tells_whether_the_control_api_can_be_reached(stand: Stand, t
     }  # fmt: skip
     (tmp_path / "node.toml").write_text(tomli_w.dumps(settings))
     command = ["doctor", "aggregator", "--config", str(tmp_path / "node.toml"), "--json"]
-    ran = CliRunner().invoke(app, [*command, "--public", f"{SUPERLINK}:{port}", "--authority", str(authority)])
+    ran = CliRunner().invoke(app, [*command, "--public", public, "--authority", str(authority)])
     found = [(one["check"], one["level"]) for one in json.loads(ran.stdout)["findings"]]
     assert ("ports", "ok") in found  # it answers with this home's certificate
     assert ("control", "ok" if proxied else "fault") in found

@@ -118,6 +118,7 @@ class Network:
     voter_homes: dict[str, VoterHome] = field(default_factory=dict)
     disks: dict[str, Disk] = field(default_factory=dict)
     machines: list[str] = field(default_factory=list)
+    superlink_port: int = 0  # of the last task whose doors were opened
 
     def host(self, name: str) -> Host:
         return self.internet.hosts[name]
@@ -169,7 +170,7 @@ class Network:
         homes = [self.home_of(machine) for machine in self.machines or ["operator"]]
         files = [task_folder(home, self.operator, task) / SETTINGS for home in homes]
         file = until(lambda: next((one for one in files if one.exists()), None), f"the aggregator of task {task}")
-        port = read_settings(file, AggregatorSettings).superlink_port
+        self.superlink_port = port = read_settings(file, AggregatorSettings).superlink_port
         sponsor = self.folder / "operator" / "sponsor"
         if self.machines:
             for machine in self.machines:
@@ -191,7 +192,7 @@ class Network:
                     place=self.operator.folder_name(task),
                     spec_hash=params.spec_hash.hex(),
                     approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
-                    superlink=f"{FLEET}:443",
+                    superlink=f"{FLEET}:443/{self.superlink_port}" if self.machines else f"{FLEET}:443",
                 )
                 home.approve(task, approval, self.pki.authority.read_bytes())
             where = ["--home", str(home.folder)]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from indexed_network import TASK_FILE, IndexedNetwork
+from redis_driver import Redis, running_redis
 
 
 @pytest.fixture
@@ -17,3 +18,9 @@ def network(tmp_path: Path, database_url: str) -> Iterator[IndexedNetwork]:
         network.propose(1, TASK_FILE)
     yield network
     network.engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    with running_redis(tmp_path_factory.mktemp("broker") / "redis") as server:
+        yield server

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,6 @@ from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import free_port, free_ports
 from consilium_chain.settings import read_settings
-from consilium_chain.tasks.proposal import task_params as params_of
-from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_core.children import child_environment, started_at
 from consilium_server.config import AggregatorSettings, WorkerSettings
 from consilium_server.database.engine import open_database, reading, writing
@@ -36,15 +33,9 @@ from index_driver import Traffic, changeable_chain
 from postgres_driver import Postgres
 from redis_driver import PASSWORD, Redis, running_redis
 from voter_driver import TASK, FiledTask
-from worker_driver import SHORT_RANGES, Worker, until
+from worker_driver import SHORT_RANGES, Worker, conducted, pid_in, until
 
 Around = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
-    with running_redis(tmp_path_factory.mktemp("broker") / "redis") as server:
-        yield server
 
 
 @pytest.fixture(params=["embedded", "redis and postgresql"])
@@ -230,21 +221,6 @@ def test_copies_reach_a_mirror_once_it_can_be_written_to_and_what_fails_is_seen(
 # Conducting
 
 
-def conducted(chain: LocalChain, folder: Path, account: Ledger, name: str) -> int:
-    """A task of this aggregator without other participants."""
-    text = TASK.replace("who will fall ill", name)
-    store, spec = ArtifactStore(folder / "artifacts"), parse_task_spec(text.encode())
-    terms = asdict(params_of(spec, store.put_file(text.encode()), account.address))
-    return chain.treasury.operator.propose(task_params(**terms | {"aggregator": account.address}))
-
-
-def pid_in(folder: Path) -> int | None:
-    try:
-        return int((folder / "pid").read_text().split()[0])
-    except (FileNotFoundError, ValueError):
-        return None
-
-
 def members_of(group: int) -> list[int]:
     """Running processes of a group."""
     found = []
@@ -302,55 +278,6 @@ def test_each_task_of_the_account_has_its_aggregator_whoever_is_killed(
         assert [members_of(pid) for pid in (again, second)] == [[], []]
         assert len(worker.told("aggregator-ended")) == 2
         assert not any(line.get("trace") for line in worker.told("job-failed"))
-
-
-def test_the_tasks_of_a_lost_machine_go_to_the_other_one(
-    chain: LocalChain, redis_server: Redis, postgres: Postgres, tmp_path: Path
-) -> None:
-    """Two workers of one account with a home each: a task has one aggregator, on the same port wherever it is."""
-    account, url = chain.funded(), postgres.database()
-    tasks = [conducted(chain, tmp_path, account, f"shared task {n}") for n in range(2)]
-    redis_server.client().flushall()
-    settings: dict[str, Any] = {
-        "artifacts": [str(tmp_path / "artifacts")], "first_superlink_port": free_ports(2), "database_url": url,
-        "broker_url": redis_server.url,
-    }  # fmt: skip
-    places = [chain.treasury.folder_name(task) for task in tasks]
-    one, two = (Worker(chain, tmp_path / name, account, **settings) for name in ("one", "two"))
-
-    def ports(worker: Worker) -> dict[str, int]:
-        configs = worker.home.glob("tasks/*/node.toml")
-        return {file.parent.name: read_settings(file, AggregatorSettings).superlink_port for file in configs}
-
-    with one, two:
-        until(lambda: all(chain.treasury.tasks.state(task).aggregator_joined for task in tasks))
-        until(lambda: len(one.told("aggregator-started") + two.told("aggregator-started")) == 2)
-        before = ports(one) | ports(two)
-        assert sorted(before) == sorted(places)
-        assert len(set(before.values())) == 2
-        time.sleep(3.0)  # several looks of each worker at each task
-        started = one.told("aggregator-started") + two.told("aggregator-started")
-        assert len(started) == 2
-
-        # The machine with a task is lost. Its other half, if it has one, had its own task and goes on.
-        lost, left = (one, two) if places[0] in ports(one) else (two, one)
-        moving = [place for place in places if place in ports(lost)]
-        groups = [pid for place in moving if (pid := pid_in(lost.home / "tasks" / place)) is not None]
-        lost.end(signal.SIGKILL)
-        for group in groups:
-            os.killpg(group, signal.SIGKILL)
-        until(lambda: set(ports(left)) == set(places))
-        until(lambda: len(left.told("aggregator-started")) == 2)
-        assert ports(left) == before
-        journals = [left.home / "tasks" / place / "journal" for place in moving]
-        until(lambda: all(b'"event": "joined"' in journal.read_bytes() for journal in journals))
-
-        # It comes back: its tasks stay where they are.
-        lost.start()
-        until(lambda: len(lost.told("working")) == 2)
-        time.sleep(5.0)
-        assert len(lost.told("aggregator-started")) == len(moving)
-        assert [pid_in(lost.home / "tasks" / place) for place in moving] == [None] * len(moving)
 
 
 def test_a_bond_comes_back_although_the_aggregator_and_its_worker_died_as_the_task_ended(

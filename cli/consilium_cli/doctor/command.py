@@ -20,7 +20,11 @@ def doctor_command(
     ] = None,
     public: Annotated[
         str | None,
-        typer.Option("--public", metavar="HOST:PORT", help="public address of an aggregator or a sponsor (the proxy)"),
+        typer.Option(
+            "--public",
+            metavar="ADDRESS",
+            help="an aggregator's or a sponsor's at the proxy: host:port, or host:port/9100",
+        ),
     ] = None,
     authority: Annotated[
         Path | None,
@@ -40,10 +44,11 @@ def doctor_command(
     from consilium_cli.doctor.screen import show_findings
 
     log_to_stderr()
-    where, address = _where(role, config, home), _address(role, public)
+    where = _where(role, config, home)
+    _require_address(role, public)
     if authority is not None and not authority.is_file():
         raise typer.BadParameter(f"the file {authority} does not exist", param_hint="--authority")
-    found = doctor(role, where, public=address, authority=authority)
+    found = doctor(role, where, public=public, authority=authority)
     if as_json:
         fields = ("check", "level", "says", "remedy", "values")
         lines = [{name: getattr(one, name) for name in fields} for one in found.findings]
@@ -69,13 +74,14 @@ def _where(role: Role, config: Path | None, home: Path | None) -> Path:
     return config
 
 
-def _address(role: Role, public: str | None) -> tuple[str, int] | None:
+def _require_address(role: Role, public: str | None) -> None:
     """Raises typer.BadParameter."""
-    from consilium_core.connectivity import host_and_port
+    from consilium_core.connectivity import fleet_address, host_and_port
 
     if public is not None and role not in PUBLIC:
         raise typer.BadParameter(f"leave it out: the configuration has the address of a {role}", param_hint="--public")
     try:
-        return None if public is None else host_and_port(public)
+        if public is not None:
+            (fleet_address if role is Role.AGGREGATOR else host_and_port)(public)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--public") from None

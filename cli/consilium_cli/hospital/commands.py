@@ -131,7 +131,7 @@ def join(
         str | None, typer.Option(help="the operator's invite, a file or a link; by default that of the home")
     ] = None,
     superlink: Annotated[
-        str | None, typer.Option(help="without an invite: host:port of the aggregator's SuperLink")
+        str | None, typer.Option(help="without an invite: host:port of the SuperLink, with /9100 behind a proxy")
     ] = None,
     ca_certificate: Annotated[
         Path | None, typer.Option(help="certificate of the authority that signed the SuperLink's, PEM")

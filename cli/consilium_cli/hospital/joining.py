@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 from consilium import log_to
 from consilium.node_results import Departure, Phase
-from consilium_core.connectivity import host_and_port
+from consilium_core.connectivity import fleet_address
 from consilium_core.live import sentence
 from rich.console import Console
 from rich.markup import escape
@@ -40,7 +40,7 @@ def join(
         raise typer.BadParameter("pass both or an invite", param_hint="--superlink and --ca-certificate")
     try:
         if superlink is not None:
-            host_and_port(superlink)
+            fleet_address(superlink)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--superlink") from None
     client, console = opened_client(folder), Console(highlight=False)

@@ -16,7 +16,9 @@ def invite(
     task: TaskArgument,
     *,
     output: Annotated[Path, typer.Option(dir_okay=False, help="file for the invite")],
-    superlink: Annotated[str, typer.Option(help="host:port of the aggregator's SuperLink, as hospitals reach it")],
+    superlink: Annotated[
+        str, typer.Option(help="the SuperLink as hospitals reach it: host:port, with /9100 behind a proxy")
+    ],
     ca_certificate: Annotated[Path, typer.Option(help="certificate of the authority that signed the SuperLink's, PEM")],
     artifacts: Annotated[
         list[str], typer.Option(help="public URL of an artifact store; may be repeated, by digest it must")

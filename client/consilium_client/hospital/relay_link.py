@@ -12,7 +12,7 @@ from pathlib import Path
 
 from consilium_chain.errors import name_of
 from consilium_chain.messages import ReplyCode
-from consilium_core.connectivity import host_and_port, why_shut_out
+from consilium_core.connectivity import fleet_address, why_shut_out
 from consilium_core.logs import emit
 from consilium_zk.disputes import upload_digest
 from eth_utils.address import to_checksum_address
@@ -146,7 +146,7 @@ class RelayLink:
             return
         self._checked_at = now
         superlink, authority = self.settings.flower.superlink, self.settings.flower.ca_certificate
-        why = self._why_unknown() or why_shut_out(*host_and_port(superlink), authority) or ""
+        why = self._why_unknown() or why_shut_out(*fleet_address(superlink)[:2], authority) or ""
         if why and why != self.unreachable:
             emit("superlink-unreachable", superlink=superlink, why=why)
         elif self.unreachable and not why:

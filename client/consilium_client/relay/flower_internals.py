@@ -26,6 +26,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from consilium_core.connectivity import fleet_address
 from flwr.clientapp import ClientApp
 
 POLL = 0.3  # seconds
@@ -61,8 +62,9 @@ def run_relay(runtime_address: str, secret_file: Path, arguments: list[str]) -> 
 
 
 def run_supernode(arguments: list[str], wakes: int | None = None) -> None:
-    """`flower-supernode` with these arguments, and four changes: shorter sleeps, shorter waits for a restarted
-    SuperLink, no messages of stopped runs, and an end as soon as one of its threads ends.
+    """`flower-supernode` with these arguments, and five changes: shorter sleeps, shorter waits for a restarted
+    SuperLink, no messages of stopped runs, an end as soon as one of its threads ends, and the SuperLink's address may
+    have a path (`consilium_core.connectivity.FleetAddress`).
 
     `wakes`: a pipe that gets a byte for each message.
     """
@@ -89,9 +91,25 @@ def run_supernode(arguments: list[str], wakes: int | None = None) -> None:
         return received
 
     supernode._pull_and_store_message = pull_whole
-    sys.argv = ["flower-supernode", *arguments]
+    sys.argv = ["flower-supernode", *_behind_proxy(arguments)]
     threading.excepthook = _end_with_thread
     flower_supernode()
+
+
+def _behind_proxy(arguments: list[str]) -> list[str]:
+    """The arguments without the path of the SuperLink's address, which each request gets instead."""
+    import flwr.supernode.fleet_http_connection as fleet
+
+    if "--superlink" not in arguments:
+        return arguments
+    at = arguments.index("--superlink") + 1
+    address, connect = fleet_address(arguments[at]), fleet.FleetHttpClient.from_server_address
+
+    def through_path(server_address: str, *others: Any, **named: Any) -> Any:
+        return connect(f"{server_address}{address.path}", *others, **named)
+
+    fleet.FleetHttpClient = SimpleNamespace(from_server_address=through_path)
+    return [*arguments[:at], address.server, *arguments[at + 1 :]]
 
 
 def _end_with_node() -> None:

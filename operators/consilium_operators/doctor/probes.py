@@ -31,7 +31,7 @@ from consilium_client.errors import TransportKeyError
 from consilium_client.hospital.transport_key import transport_public_key
 from consilium_core.artifacts.backends import Place, show_place
 from consilium_core.collector import Collector, TracingSettings, request_of
-from consilium_core.connectivity import seconds_ahead, why_unreachable
+from consilium_core.connectivity import FleetAddress, seconds_ahead, why_unreachable
 from consilium_core.errors import KeystoreError, NotSent
 from consilium_core.private_files import exposing, read_private_file
 from cryptography import x509
@@ -254,17 +254,18 @@ def tls(what: str, url: str, authority: Path | None) -> Findings:
     return servers.judge_tls(what, tls_server(parts.hostname or "", parts.port or 443, authority))
 
 
-def superlink(host: str, number: int, authority: Path | None, is_own: bool) -> Findings:
+def superlink(at: FleetAddress, authority: Path | None, is_own: bool) -> Findings:
     """A SuperLink as hospitals reach it."""
-    seen = tls_server(host, number, authority)
+    seen = tls_server(at.host, at.port, authority)
     found = servers.judge_tls("the SuperLink", seen)
     if seen.why is not None:
         return found
-    outside = Outside(host, number, ssl.create_default_context(cafile=authority))
-    fleet = outside.ask("POST", FLEET)
-    control = {target: outside.ask("POST", target).status for target in SPELLINGS}
+    outside = Outside(at.host, at.port, ssl.create_default_context(cafile=authority))
+    fleet = outside.ask("POST", at.path + FLEET)
+    spelt = dict.fromkeys([*SPELLINGS, *(at.path + target for target in SPELLINGS)])
+    control = {target: outside.ask("POST", target).status for target in spelt}
     outside.close()
-    return found + servers.judge_superlink(seen.address, fleet, control, is_own)
+    return found + servers.judge_superlink(str(at), fleet, control, is_own)
 
 
 def https_server(

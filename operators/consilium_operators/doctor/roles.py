@@ -16,7 +16,7 @@ from consilium_client.config import HomeSettings
 from consilium_client.home import SETTINGS_FILE, HospitalHome, VoterHome
 from consilium_core.artifacts.backends import Place, show_place
 from consilium_core.collector import TracingSettings
-from consilium_core.connectivity import host_and_port
+from consilium_core.connectivity import FleetAddress, fleet_address
 from consilium_core.defaults import Role
 from consilium_core.errors import CoreError
 
@@ -46,13 +46,13 @@ FileProbe = Callable[[], Findings]
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine in a role. `where`: a configuration file, or a node's home. `public`: host and port at which others
+    """A machine in a role. `where`: a configuration file, or a node's home. `public`: the address at which others
     reach the role, with a certificate of `authority`, or of an authority that the system trusts.
     """
 
     role: Role
     where: Path
-    public: tuple[str, int] | None = None
+    public: FleetAddress | None = None
     authority: Path | None = None
 
 
@@ -232,8 +232,8 @@ def _aggregator(machine: Machine) -> Iterator[Check]:
     yield from _artifacts(own.artifacts)
     yield from _superlink(own)
     if machine.public is not None:
-        probe = partial(probes.superlink, *machine.public, machine.authority, True)
-        yield Check("superlink", probe, ":".join(map(str, machine.public)))
+        probe = partial(probes.superlink, machine.public, machine.authority, True)
+        yield Check("superlink", probe, str(machine.public))
 
 
 def _decoys(home: Path) -> list[FileProbe]:
@@ -250,7 +250,7 @@ def _sponsor(machine: Machine) -> Iterator[Check]:
     yield from _account(machine, own, *_certificate_keys(own.home / "tls"))
     yield from _tls_server("the sponsor", own.home / "tls", own.port)
     if machine.public is not None:
-        url = f"https://{machine.public[0]}:{machine.public[1]}"
+        url = f"https://{machine.public.server}"
         probe = partial(probes.https_server, "the sponsor", url, machine.authority, "/batches", "POST", (400,))
         yield Check("public", probe, url)
 
@@ -304,9 +304,9 @@ def _superlink_of(home: HospitalHome, task: int) -> Findings:
         phase = None  # the chain has a finding of its own
     if phase is Phase.ENDED:
         return []
-    host, port = host_and_port(flower.superlink)
-    found = probes.superlink(host, port, flower.ca_certificate, False)
-    if host in probes.LOOPBACK:  # a SuperLink may show all its calls there
+    address = fleet_address(flower.superlink)
+    found = probes.superlink(address, flower.ca_certificate, False)
+    if address.host in probes.LOOPBACK:  # a SuperLink may show all its calls there
         found = [one for one in found if one.check != "control"]
     if phase is Phase.JOINING:
         return [replace(one, level=Level.WARNING) if one.level is Level.FAULT else one for one in found]

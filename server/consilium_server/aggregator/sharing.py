@@ -87,6 +87,21 @@ def holder(database: Engine, place: str) -> Holder | None:
     return Holder(*found) if found is not None and found[2] > 0 else None
 
 
+def holders(database: Engine, prefix: str) -> dict[str, tuple[int, Holder]]:
+    """SuperLink's port and holder of each leased task, by its `place`, which begins with `prefix`.
+
+    Raises Unavailable (DatabaseUnreachable).
+    """
+    columns = _AGGREGATORS.c
+    with reading(database) as connection:
+        rows = connection.execute(
+            select(
+                columns.place, columns.superlink_port, columns.owner, _NOW - columns.since, columns.leased_until - _NOW
+            ).where(columns.place.startswith(prefix, autoescape=True))
+        ).all()
+    return {place: (port, Holder(*held)) for place, port, *held in rows if held[2] > 0}
+
+
 def port_of(database: Engine, place: str, choose: Callable[[dict[str, int]], int]) -> int:
     """The SuperLink's port of a task, the same on all machines, so that each machine's proxy can name it beforehand.
 

@@ -19,11 +19,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,6 +46,7 @@ from consilium_server.config import (
     WorkerSettings,
 )
 from consilium_server.errors import ServerError
+from consilium_server.jobs.processes import STARTED, Started, last_error
 from consilium_server.jobs.store import Ended
 
 LASTING = 60.0  # seconds after which a running aggregator counts as stable
@@ -59,7 +57,6 @@ TASKS = "tasks"  # folder in a worker's home
 TLS = "tls"  # folder in a worker's home, and formerly in each task's
 SETTINGS = "node.toml"
 COMMAND = "consilium_cli.aggregator"  # by name, because this room must not import it
-STARTED = "started-by-worker"
 # Everything that an aggregator and its SuperLink load while they start, and what both look up.
 PRELOADED = (
     COMMAND, "consilium_server.aggregator.node", "consilium_server.flower.bounded_superlink", "httpcore", "uvloop",
@@ -67,8 +64,6 @@ PRELOADED = (
     "anyio._backends._asyncio", "consilium_chain.rpc.cell_proofs", "consilium_chain.rpc.abi:load_artifacts",
     "consilium_zk.kzg:setup",
 )  # fmt: skip
-_NAMED_ERROR = re.compile(rb"error \((\w{1,60})\)")
-_TAIL = 4_096  # bytes of a journal
 
 
 def task_folder(home: Path, ledger: Ledger, task: int) -> Path:
@@ -96,12 +91,12 @@ class Supervisor:
         ensure_certificates(self._tls)
 
     def supervise(self, task: int) -> Ended:
-        """Starts this task's aggregator unless it runs. Raises ServerError (AggregatorEnded) once it has ended."""
+        """Starts this task's aggregator unless it runs. Raises ServerError (AggregatorEnded, MachineFull)."""
         with in_turn(self._tasks / "lock"):  # one process at a time chooses a port
             return self._supervise(task, self._folder(task))
 
     def _supervise(self, task: int, folder: Path) -> Ended:
-        started = _Started(folder)
+        started = Started(folder)
         if started.runs:
             return Ended(lasts=started.seconds > LASTING)
         if is_locked(folder / "lock"):  # by an aggregator that no worker started
@@ -115,8 +110,10 @@ class Supervisor:
         if started.pid is not None:
             started.clear_away()
             journal = folder / "journal"
-            cause = _last_error(journal) or "without a named error"
+            cause = last_error(journal) or "without a named error"
             raise ServerError("AggregatorEnded", task=task, cause=cause, journal=str(journal))
+        if (most := self._settings.max_aggregators) is not None and self._running() >= most:
+            raise ServerError("MachineFull", task=task, most=most)
         port = self._port(task, folder)
         if self._shared is None or take(self._shared, folder.name, port, owner_of(folder)):
             self._start(task, folder, port)
@@ -136,12 +133,12 @@ class Supervisor:
         """
         at = {task: looked.get(str(task), 0.0) for task in tasks}
         late = time.time() - LOOK_AGAIN * self._settings.watch_seconds
-        due = [task for task in at if at[task] < late or not _Started(self._folder(task)).runs]
+        due = [task for task in at if at[task] < late or not Started(self._folder(task)).runs]
         return sorted(due, key=at.__getitem__)
 
     def end_all(self) -> None:
         """Ends every aggregator that workers of this home started."""
-        running = [one for one in map(_Started, sorted(self._tasks.glob("*/"))) if one.runs]
+        running = [one for one in map(Started, sorted(self._tasks.glob("*/"))) if one.runs]
         for one in running:
             one.ask_to_end()
         end = time.monotonic() + GRACE
@@ -163,6 +160,9 @@ class Supervisor:
             pid = self._forked(str(config), journal, f"aggregator-{task}")
         write_private_file(folder / "pid", f"{pid} {started_at(pid)}")
         emit("aggregator-started", pid=pid, superlink_port=settings["superlink_port"])
+
+    def _running(self) -> int:
+        return sum(Started(folder).runs for folder in self._tasks.glob("*/"))
 
     def _forked(self, config: str, journal: IO[bytes], name: str) -> int:
         """The number of a process that lives on without this one. Raises StarterLost: the next call has another."""
@@ -226,60 +226,6 @@ class Supervisor:
         """True if a folder's task is one of this deployment that has ended."""
         task = place.rpartition("-")[2]
         return task.isdecimal() and place == self._folder(int(task)).name and self._is_over(int(task))
-
-
-class _Started:
-    """The last process that a worker started in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._file = folder / "pid"
-        self._began: int | None = None
-        try:
-            pid, *began = self._file.read_text().split()
-            self.pid: int | None = int(pid)
-            self._began = int(began[0]) if began and began[0].isdecimal() else None
-            self.seconds = max(0.0, time.time() - self._file.stat().st_mtime)
-        except (FileNotFoundError, ValueError):
-            self.pid, self.seconds = None, 0.0
-
-    @property
-    def runs(self) -> bool:
-        """True if the process is alive. A zombie, or another process with the same number, does not count.
-
-        Without /proc only the lock shows it.
-        """
-        return self._began is not None and self._now == self._began
-
-    @property
-    def _now(self) -> int | None:
-        return None if self.pid is None else started_at(self.pid)
-
-    def ask_to_end(self) -> None:
-        if self.pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGTERM)
-
-    def clear_away(self) -> None:
-        """Ends the rest of its session: a killed aggregator leaves a SuperLink, which blocks the next one's port.
-
-        No process gets the number of a group that has members. So the members belong to it, unless another process
-        has the number.
-        """
-        if self.pid is not None and self._now in (None, self._began):
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-        self._file.unlink(missing_ok=True)
-
-
-def _last_error(journal: Path) -> str | None:
-    try:
-        with journal.open("rb") as file:
-            file.seek(max(0, journal.stat().st_size - _TAIL))
-            found = _NAMED_ERROR.findall(file.read().rpartition(STARTED.encode())[2])
-    except FileNotFoundError:
-        return None
-    return found[-1].decode() if found else None
 
 
 def _private(path: str, flags: int) -> int:
