@@ -14,6 +14,7 @@ from consilium.sources import open_chain
 if TYPE_CHECKING:
     import pandas as pd
     from consilium_chain.tasks.estimate import Estimate
+    from consilium_chain.tasks.fees import Fees, NetworkCost
     from consilium_chain.tasks.task_spec import TaskSpec
     from consilium_client.data.mapping import Mapping
     from consilium_client.privacy.dp_sgd import Mechanism
@@ -67,6 +68,19 @@ class Task:
         from consilium_chain.tasks.estimate import estimate
 
         return estimate(self.spec, None if rpc is None else open_chain(rpc, address_book).chain_terms())
+
+    def network_costs(self) -> list[NetworkCost]:
+        """The whole task's cost on each network that the package knows, at assumed fees. Asks no network."""
+        from consilium_chain.tasks.fees import network_costs
+
+        return network_costs(self.spec)
+
+    @staticmethod
+    def assumed_fees() -> Fees:
+        """The fees and the price of ether of `network_costs`, with their date."""
+        from consilium_chain.tasks.fees import assumed_fees
+
+        return assumed_fees()
 
     def require_fair(self) -> None:
         """Raises OperatorError (TermsUnfair) if chance would reject or slash too many honest cohorts."""

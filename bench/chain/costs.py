@@ -1,7 +1,7 @@
 """The chain's cost of a year for a consortium, by network and fees, from the estimate of its task.
 
-`bench/chain/costs.toml` has the assumptions. Calculated, not measured: gas figures behind it are measured
-(`consilium_chain.tasks.estimate`).
+`bench/chain/costs.toml` and `consilium_chain/tasks/fees.toml` have the assumptions. Calculated, not measured: gas
+figures behind it are measured (`consilium_chain.tasks.estimate`).
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from consilium_chain.rpc.blocks import tip
-from consilium_chain.tasks.chain_terms import ChainTerms
-from consilium_chain.tasks.costs import Cost, Party, Prices, byte_price, task_costs
+from consilium_chain.tasks.costs import Cost, Party, Prices, task_costs
+from consilium_chain.tasks.fees import ASSUMED as ASSUMED_FEES
+from consilium_chain.tasks.fees import DRAND, GWEI, LEVELS, assumed_fees
 from consilium_chain.tasks.task_spec import TaskSpec
 
 from bench.results_store import figure, write_figure
 
 ASSUMED = Path(__file__).with_suffix(".toml")
-GWEI = 10**9
-FEES = ("low", "middle", "high")
 # By the blobs of an update: 31, and 576,001 parameters.
 MODELS: dict[int, dict[str, Any]] = {1: {"name": "logistic"}, 16: {"name": "mlp", "hidden": [18_000]}}
 PARTIES: tuple[Party, ...] = ("operator", "aggregator", "hospital", "seated")
 COLOURS = {1: "#5fa3c7", 16: "#2f6f9f"}
-DRAND = ChainTerms(0, 0, 0, 0, has_drand=True)
 
 
 def task(assumed: dict[str, Any], blobs: int, on_chain: bool) -> TaskSpec:
@@ -50,24 +47,17 @@ def task(assumed: dict[str, Any], blobs: int, on_chain: bool) -> TaskSpec:
     return found
 
 
-def prices(assumed: dict[str, Any], network: dict[str, Any], fees: str) -> Prices:
-    """A rollup's byte costs what Ethereum's gas and blobs cost at the same fees."""
-    base, blob = round(network[fees] * GWEI), round(assumed["blob_gwei"][fees] * GWEI)
-    (l1,) = (round(one[fees] * GWEI) for one in assumed["network"] if one["name"] == "Ethereum")
-    posted = 0 if network["blobs"] else byte_price(l1, blob, assumed["gas_scalar"], assumed["blob_scalar"])
-    return Prices(base + tip(base), blob, posted, assumed["ether_dollars"] * 100)
-
-
 def measure(quick: bool) -> dict[str, Any]:
     assumed = tomllib.loads(ASSUMED.read_text(encoding="utf-8"))
-    rows = []
-    for network in assumed["network"]:
+    rows, fees = [], assumed_fees()
+    for network in fees.network:
         for blobs in MODELS:
-            spec = task(assumed, blobs, network["blobs"])
-            for fees in FEES:
-                at = prices(assumed, network, fees)
+            spec = task(assumed, blobs, network.blobs)
+            for level in LEVELS:
+                at = fees.prices(network, level)
                 costs = task_costs(spec, at, assumed["tasks"], DRAND)
-                rows.append({"network": network["name"], "blobs": blobs, "fees": fees, **_row(assumed, at, costs)})
+                rows.append({"network": network.name, "blobs": blobs, "fees": level, **_row(assumed, at, costs)})
+    assumed |= tomllib.loads(ASSUMED_FEES.read_text(encoding="utf-8"))
     assumed["date"] = assumed["date"].isoformat()
     return {
         "what": "calculated, not measured: dollars that a year's transactions cost, at assumed prices, by the estimate"

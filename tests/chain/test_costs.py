@@ -9,6 +9,7 @@ from consilium_chain.rpc.abi import contract_artifact
 from consilium_chain.tasks.chain_terms import ChainTerms
 from consilium_chain.tasks.costs import Prices, _relayed, byte_price, posted_bytes, task_costs
 from consilium_chain.tasks.estimate import estimate
+from consilium_chain.tasks.fees import DRAND, LEVELS, assumed_fees, network_costs
 from consilium_chain.tasks.task_spec import TaskSpec
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,3 +87,38 @@ def test_relayed_commits_are_no_longer_than_said(hospitals: int, blobs: int) -> 
     tasks = Web3().eth.contract(abi=contract_artifact("Tasks").abi)
     call = tasks.encode_abi("commitUpdates", [1, 1, [update] * hospitals])
     assert len(call) // 2 - 1 + SIGNED <= _relayed(hospitals, blobs)
+
+
+@pytest.mark.parametrize("publication", SPECS)
+def test_a_tasks_cost_by_network_is_its_parties_sum(publication: str) -> None:
+    spec, fees = SPECS[publication], assumed_fees()
+    found = {(one.network, one.level): one for one in network_costs(spec)}
+    assert len(found) == len(fees.network) * len(LEVELS)
+    assert any(network.blobs for network in fees.network)
+    for (name, level), cost in found.items():
+        (network,) = (one for one in fees.network if one.name == name)
+        own = spec if network.blobs else SPECS["digests"]
+        assert cost.parties == task_costs(own, fees.prices(network, level), chain=DRAND)
+        parties = cost.parties
+        counted = [parties["operator"], parties["aggregator"], *[parties["hospital"]] * 8, *[parties["seated"]] * 3]
+        assert cost.all_cents == fees.prices(network, level).cents(sum(one.wei for one in counted))
+    for network in fees.network:
+        by_level = [found[network.name, level].all_cents for level in LEVELS]
+        assert by_level == sorted(by_level)
+        assert by_level[0] > 0
+
+
+def test_seatless_voters_and_empty_roles_are_counted() -> None:
+    more = SPECS["blobs"].model_dump(mode="json", exclude_none=True)
+    more["judging"] |= {"max_voters": 7}
+    wider = TaskSpec.model_validate(more)
+    for one, other in zip(network_costs(SPECS["blobs"]), network_costs(wider), strict=True):
+        assert other.all_cents > one.all_cents
+
+
+def test_a_rollup_pays_for_bytes_and_ethereum_does_not() -> None:
+    fees = assumed_fees()
+    assert {network.blobs: fees.prices(network, "low").byte > 0 for network in fees.network} == {
+        True: False,
+        False: True,
+    }

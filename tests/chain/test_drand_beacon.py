@@ -15,9 +15,9 @@ from consilium_chain.errors import DeploymentInvalid, RandomnessUnavailable
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.rounds.beacons import DrandProver, PrevrandaoProver, open_beacon
-from consilium_chain.rpc.blocks import LEAST_TIP
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import FAUCET_KEY
+from consilium_chain.rpc.tip import LEAST_TIP
 from consilium_zk.drand import QUICKNET, RoundSignature, seed
 from drand_relay import QUICKNET as VECTORS
 from drand_relay import ROUNDS, RelayServer, relay_server

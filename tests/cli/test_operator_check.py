@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,15 @@ def said(folder: Path, text: str) -> str:
 
 def test_check_says_that_a_task_is_not_private(tmp_path: Path) -> None:
     assert "not private" in said(tmp_path, PLAIN)
+
+
+def test_check_says_what_the_task_costs_on_each_network(tmp_path: Path) -> None:
+    output = said(tmp_path, PLAIN)
+    rows = [line.split() for line in output.splitlines() if line.lstrip().startswith(("Ethereum", "Base", "Arbitrum"))]
+    assert [row[0] for row in rows] == ["Ethereum", "Base", "Arbitrum"]
+    cheapest = [float(row[-4].split("/")[0].replace(",", "")) for row in rows]
+    assert cheapest[1] < cheapest[0]
+    assert re.search(r"assumed on \d+ \w+ \d{4}: ether at \$[\d,]+", output)
 
 
 @pytest.mark.parametrize("more", ["", "[privacy]\nepsilon = 8\nmax_grad_norm = 1.0\n"])

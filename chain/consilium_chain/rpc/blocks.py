@@ -18,11 +18,9 @@ from consilium_chain.errors import ChainUnreachable
 from consilium_chain.rpc.calls import NamedCall, named_call
 from consilium_chain.rpc.endpoint import Endpoint
 from consilium_chain.rpc.heartbeat import Heartbeat
+from consilium_chain.rpc.tip import tip
 
 BLOCKS_TIMED = 10
-# Wei per gas: a tip is as high as the base fee within these bounds. On a rollup whose base fee is 0.005 gwei, the most
-# would be 200 times the price.
-LEAST_TIP, MOST_TIP = 10**6, 10**9
 BLOB_FEE = 10**10  # wei per blob gas: the least that is offered
 MULTICALL = "multicall"  # of Tasks
 
@@ -120,11 +118,6 @@ class Blocks:
                 inner = call.arguments["data"] if call is not None and call.name == MULTICALL else []
                 found = [call, *(named_call("", contract, data) for data in inner)]
                 yield from (one for one in found if one is not None)
-
-
-def tip(base: int) -> int:
-    """The tip beside a base fee, both in wei per gas."""
-    return min(max(base, LEAST_TIP), MOST_TIP)
 
 
 class Fees:

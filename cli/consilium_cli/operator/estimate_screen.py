@@ -30,6 +30,8 @@ def show(task: Task, found: Estimate) -> None:
     typer.echo(f"  hospitals are shown: {task.membership_risk(SHOWN_ROWS)}")
     _show_money(spec, found)
     _show_gas(spec, found, chain)
+    if chain is None:
+        _show_networks(task)
     if chain is not None and found.expected is not None and found.longest is not None:
         typer.echo(f"time: about {_duration(found.expected)}, at most {_duration(found.longest)}")
         typer.echo(
@@ -139,6 +141,32 @@ def _show_gas(spec: TaskSpec, found: Estimate, chain: ChainTerms | None) -> None
             f"all parties: {found.all_gas:,} gas and {found.blob_gas:,} of blobs, {ether(all_wei)} ether at"
             f" {chain.gas_price / 10**9:.3f} gwei and {chain.blob_gas_price / 10**9:.3f} of blobs"
         )
+
+
+def _show_networks(task: Task) -> None:
+    costs = task.network_costs()
+    table = Table(box=box.SIMPLE_HEAD, title="dollars for the whole task at low/middle/high fees", title_justify="left")
+    table.add_column("network")
+    for column in ("all parties", "aggregator", "a hospital", "a voter"):
+        table.add_column(column, justify="right")
+    for network in dict.fromkeys(one.network for one in costs):
+        levels = [one for one in costs if one.network == network]
+        cents = [
+            [one.all_cents for one in levels],
+            *([one.parties[party].cents for one in levels] for party in ("aggregator", "hospital", "seated")),
+        ]
+        table.add_row(network, *("/".join(map(_dollars, of_levels)) for of_levels in cents))
+    Console(highlight=False).print(table)
+    fees = task.assumed_fees()
+    typer.echo(
+        f"assumed on {fees.date:%-d %B %Y}: ether at ${fees.ether_dollars:,}, and low, usual and an hour's high fees."
+        " These are upper bounds, without stores and chain nodes"
+    )
+
+
+def _dollars(cents: int) -> str:
+    """To a cent below ten dollars."""
+    return f"{cents / 100:,.2f}" if cents < 1_000 else f"{cents / 100:,.0f}"
 
 
 def _break_even(wei: int, earned: int) -> str:
