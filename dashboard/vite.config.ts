@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vitest/config'
 
 const VERSION = /^version = "(.+)"$/m.exec(readFileSync('../pyproject.toml', 'utf8'))?.[1] ?? 'unknown'
@@ -19,7 +18,6 @@ function firstModules(graph: Graph, id = resolve('src/app.tsx'), found = new Set
 export default defineConfig({
   define: { __VERSION__: JSON.stringify(VERSION), __LANGUAGE__: JSON.stringify('en') }, // others: scripts/build.mjs
   base: './', // served from any folder of any site
-  plugins: [react()],
   build: {
     target: 'es2022',
     outDir: '../server/consilium_server/dashboard', // a part of the Python package
@@ -29,12 +27,14 @@ export default defineConfig({
     // Few files: over HTTP/1.1 a browser asks for six at a time. `vendor` is the same in all languages and versions. Pages
     // without a wallet load nothing of one.
     rolldownOptions: {
+      // React Router looks for what only some versions of React have; wagmi marks modules of a server's React.
+      checks: { importIsUndefined: false, moduleLevelDirective: false },
       output: {
         codeSplitting: {
           groups: [
             {
               name: 'vendor',
-              test: /node_modules\/(?:react|react-dom|react-router|scheduler|openapi-fetch|@tanstack)\//,
+              test: /node_modules\/(?:preact|react|react-dom|react-router|openapi-fetch|@tanstack)\//,
             },
             {
               debugName: 'base',

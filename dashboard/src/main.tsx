@@ -20,10 +20,13 @@ const client = new QueryClient({
 const root = document.getElementById('root')
 if (!root) throw new Error('index.html has no #root')
 keepFocus()
-createRoot(root).render(
-  <StrictMode>
-    <QueryClientProvider client={client}>
-      <App />
-    </QueryClientProvider>
-  </StrictMode>,
+// In a task of its own: that in which the program was read is long enough for a phone.
+setTimeout(() =>
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={client}>
+        <App />
+      </QueryClientProvider>
+    </StrictMode>,
+  ),
 )

@@ -72,46 +72,52 @@ function Body({ of, role }: { of: Schemas['Node']; role: Role }) {
             <Delegate node={of} />
           </OnDemand>
         </Card>
-        <Past node={node} role={role} />
-        <Stake of={of} />
-        <div className="columns">
-          <TableCard
-            title={words.slashes}
-            rows={of.slash_history}
-            keyOf={(slash) => `${slash.block}-${slash.log_index}`}
-            empty={words.noSlashes}
-            columns={[
-              { text: columns.task, of: ({ task, round }) => <TaskLink task={task} round={round} /> },
-              { tokens: columns.amount, of: (slash) => slash.amount },
-              { text: columns.why, of: (slash) => <Reason of={slash.reason} /> },
-              { text: columns.time, of: (slash) => <Ago of={slash.time} /> },
-            ]}
-          />
-          <TableCard
-            title={words.tasks}
-            rows={of.task_history}
-            keyOf={(one) => one.task}
-            empty={words.noTasks}
-            columns={[
-              { text: columns.task, of: (one) => <TaskLink task={one.task} /> },
-              { text: columns.phase, of: (one) => <PhaseBadge phase={one.phase} /> },
-              { text: columns.joined, of: (one) => <Ago of={one.joined_at} /> },
-            ]}
-          />
-        </div>
-        <Card title={words.delegators}>
-          <ListedTable
-            query={delegations({ node, role, limit: 25 })}
-            caption={words.delegators}
-            keyOf={(one) => one.delegator}
-            empty={words.noDelegators}
-            columns={[
-              { text: columns.delegator, of: (one) => <Account of={one.delegator} /> },
-              { tokens: columns.worth, of: (one) => one.worth },
-              { text: columns.since, of: (one) => <Ago of={one.since} /> },
-            ]}
-          />
-        </Card>
+        <Later>
+          <Past node={node} role={role} />
+        </Later>
+        <Later>
+          <Stake of={of} />
+          <div className="columns">
+            <TableCard
+              title={words.slashes}
+              rows={of.slash_history}
+              keyOf={(slash) => `${slash.block}-${slash.log_index}`}
+              empty={words.noSlashes}
+              columns={[
+                { text: columns.task, of: ({ task, round }) => <TaskLink task={task} round={round} /> },
+                { tokens: columns.amount, of: (slash) => slash.amount },
+                { text: columns.why, of: (slash) => <Reason of={slash.reason} /> },
+                { text: columns.time, of: (slash) => <Ago of={slash.time} /> },
+              ]}
+            />
+            <TableCard
+              title={words.tasks}
+              rows={of.task_history}
+              keyOf={(one) => one.task}
+              empty={words.noTasks}
+              columns={[
+                { text: columns.task, of: (one) => <TaskLink task={one.task} /> },
+                { text: columns.phase, of: (one) => <PhaseBadge phase={one.phase} /> },
+                { text: columns.joined, of: (one) => <Ago of={one.joined_at} /> },
+              ]}
+            />
+          </div>
+        </Later>
+        <Later>
+          <Card title={words.delegators}>
+            <ListedTable
+              query={delegations({ node, role, limit: 25 })}
+              caption={words.delegators}
+              keyOf={(one) => one.delegator}
+              empty={words.noDelegators}
+              columns={[
+                { text: columns.delegator, of: (one) => <Account of={one.delegator} /> },
+                { tokens: columns.worth, of: (one) => one.worth },
+                { text: columns.since, of: (one) => <Ago of={one.since} /> },
+              ]}
+            />
+          </Card>
+        </Later>
       </Later>
     </>
   )

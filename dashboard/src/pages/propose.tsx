@@ -6,7 +6,7 @@ import { config, exampleTask } from '../api/config'
 import { nodes, tasks } from '../api/queries'
 import { formatBps, formatTokens, formatWhole } from '../lib/amounts'
 import { treeOf } from '../lib/taskform'
-import { Account, Card, Fault, Loading, Page } from '../parts/basics'
+import { Account, Card, Fault, Later, Loading, Page } from '../parts/basics'
 import { Choice } from '../parts/choice'
 import { ListedTable } from '../parts/table'
 import { fileOf, LONGEST, taskSchema, useCheck, type Checking, type Draft } from '../propose/check'
@@ -58,31 +58,35 @@ function Editor({ example }: { example: string }) {
           {valid ? <Costs of={valid.task} /> : <p className="soft">{words.costsWait}</p>}
         </Card>
       </div>
-      <Aggregator
-        bond={valid ? BigInt(valid.task.terms.aggregator_bond) : null}
-        chosen={aggregator}
-        choose={({ node }) => {
-          choose(node)
-          keep({ aggregator: node as Address })
-        }}
-      />
-      <Card title={words.sign}>
-        {valid && aggregator ? (
-          <Suspense fallback={<Loading />}>
-            <Sign
-              of={{
-                text: valid.text,
-                terms: valid.task.terms,
-                aggregator: aggregator.node as Address,
-                isPrivate: valid.task.spec.privacy !== null,
-              }}
-              isCurrent={isFresh && found?.holds === true}
-            />
-          </Suspense>
-        ) : (
-          <p className="soft">{words.signWait}</p>
-        )}
-      </Card>
+      <Later>
+        <Aggregator
+          bond={valid ? BigInt(valid.task.terms.aggregator_bond) : null}
+          chosen={aggregator}
+          choose={({ node }) => {
+            choose(node)
+            keep({ aggregator: node as Address })
+          }}
+        />
+      </Later>
+      <Later>
+        <Card title={words.sign}>
+          {valid && aggregator ? (
+            <Suspense fallback={<Loading />}>
+              <Sign
+                of={{
+                  text: valid.text,
+                  terms: valid.task.terms,
+                  aggregator: aggregator.node as Address,
+                  isPrivate: valid.task.spec.privacy !== null,
+                }}
+                isCurrent={isFresh && found?.holds === true}
+              />
+            </Suspense>
+          ) : (
+            <p className="soft">{words.signWait}</p>
+          )}
+        </Card>
+      </Later>
     </Page>
   )
 }

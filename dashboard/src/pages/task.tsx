@@ -86,19 +86,25 @@ function Lower({ task }: { task: Schemas['Task'] }) {
         <Figure name={words.left} value={<Tokens of={task.money.left} />} />
         {task.spec?.privacy && <Figure name={words.epsilon} value={task.spec.privacy.epsilon} />}
       </dl>
-      <Rounds task={task} />
-      <Suspense>
-        <Report task={task} />
-      </Suspense>
-      <Suspense>
-        <Statistics task={task} />
-      </Suspense>
+      <Later>
+        <Rounds task={task} />
+      </Later>
+      <Later>
+        <Suspense>
+          <Report task={task} />
+        </Suspense>
+        <Suspense>
+          <Statistics task={task} />
+        </Suspense>
+      </Later>
       <Later>
         <div className="columns">
           <Money of={task.money} />
           <Privacy task={task} />
           <Spec task={task} />
         </div>
+      </Later>
+      <Later>
         <Card title={say.operate.title} means={say.operate.means}>
           <OnDemand open={say.operate.open}>
             <Operate task={task} />

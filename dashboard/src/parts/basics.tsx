@@ -1,16 +1,6 @@
 /** The parts that most pages are made of. */
 import { useQuery } from '@tanstack/react-query'
-import {
-  createContext,
-  Fragment,
-  startTransition,
-  Suspense,
-  useContext,
-  useEffect,
-  useId,
-  useState,
-  type ReactNode,
-} from 'react'
+import { createContext, Fragment, Suspense, useContext, useEffect, useId, useState, type ReactNode } from 'react'
 import { Link } from 'react-router'
 import type { Phase, Role, Schemas } from '../api/client'
 import { profile } from '../api/profiles'
@@ -226,13 +216,27 @@ export function Loading({ isTall = false }: { isTall?: boolean }) {
   )
 }
 
-/** The lower part of a page. It is laid out after the upper part, in small steps, so that a slow phone still reacts.
+const due: (() => void)[] = []
+
+/** Each in a task of the browser's own, so that a slow phone reacts between two. */
+function inTurn(show: () => void) {
+  due.push(show)
+  if (due.length === 1) setTimeout(showNext)
+}
+
+function showNext() {
+  due[0]?.()
+  due.shift()
+  if (due.length) setTimeout(showNext)
+}
+
+/** The lower part of a page. It is laid out after the upper part, by itself, so that a slow phone still reacts.
  * `after`: true once the upper part has its height, so that nothing moves under a finger.
  */
 export function Later({ after = true, children }: { after?: boolean; children: ReactNode }) {
   const [isDue, setDue] = useState(false)
   useEffect(() => {
-    if (after) startTransition(() => setDue(true))
+    if (after) inTurn(() => setDue(true))
   }, [after])
   return isDue ? children : null
 }

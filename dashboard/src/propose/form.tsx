@@ -17,7 +17,7 @@ import {
   type Schema,
   type Tree,
 } from '../lib/taskform'
-import { Unfold } from '../parts/basics'
+import { Later, Unfold } from '../parts/basics'
 import { Choice } from '../parts/choice'
 import { propose as words } from '../strings/propose'
 
@@ -77,7 +77,9 @@ export function TaskForm(props: { root: Schema; document: Tree; faults: Faults; 
   return (
     <>
       <Keys schema={root} place={place} section={document} change={change} without={null} />
-      <Columns {...props} place={inside(place, 'data')} />
+      <Later>
+        <Columns {...props} place={inside(place, 'data')} />
+      </Later>
     </>
   )
 }

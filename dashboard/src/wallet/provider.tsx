@@ -1,6 +1,6 @@
 /** The browser's wallets (EIP-1193, announced by EIP-6963), the contracts' place, and reads through the chain's node. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { createContext, use, useCallback, useEffect, useState, type ReactNode } from 'react'
+import { createContext, useCallback, useContext, useEffect, useState, type ReactNode } from 'react'
 import {
   createConfig,
   custom,
@@ -26,7 +26,7 @@ const Place = createContext<Config | null>(null)
 
 /** The chain and its contracts. Only inside `WithWallet`. */
 export function usePlace(): Config {
-  const place = use(Place)
+  const place = useContext(Place)
   if (!place) throw new Error('usePlace is used outside of WithWallet')
   return place
 }
