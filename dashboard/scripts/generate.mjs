@@ -13,6 +13,8 @@ mkdirSync(generated, { recursive: true })
 
 const abis = { tasksAbi: 'Tasks', stakingAbi: 'Staking', tokenAbi: 'ConsiliumToken' }
 const abiOf = (contract) => JSON.parse(readFileSync(join(contracts, `${contract}.json`), 'utf8')).abi
+// Nothing reads the names that Solidity gives its types.
+const ofTypes = (key, value) => (key === 'internalType' ? undefined : value)
 const tokenErrors = abiOf(abis.tokenAbi).filter((entry) => entry.type === 'error')
 const lines = Object.entries(abis).map(([name, contract]) => {
   // A call of another contract may fail in the token's, with the token's error.
@@ -21,7 +23,7 @@ const lines = Object.entries(abis).map(([name, contract]) => {
     (error) => !own.some((entry) => entry.type === 'error' && entry.name === error.name),
   )
   const abi = [...own, ...others]
-  return `export const ${name} = ${JSON.stringify(abi)} as const\n`
+  return `export const ${name} = ${JSON.stringify(abi, ofTypes)} as const\n`
 })
 writeFileSync(join(generated, 'api.d.ts'), astToString(await openapi(JSON.parse(readFileSync(document, 'utf8')))))
 
