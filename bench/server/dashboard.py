@@ -117,11 +117,16 @@ def measure(quick: bool) -> Iterator[dict[str, Any]]:
 
 def pages(invented: Invented) -> dict[str, str]:
     size, node = invented.size, next(iter(invented.nodes))
+    hospitals = [one for one, role in invented.nodes.items() if role is invented.nodes[node]][:4]
+    latest = ",".join(str(size.tasks - one) for one in range(4))
     return {
         "overview": "/", "tasks": "/tasks", "task": f"/tasks/{size.tasks - size.running}",
         "largest task": f"/tasks/{size.tasks}", "round": f"/tasks/{size.tasks}/rounds/1", "nodes": "/nodes",
         "node": f"/nodes/{node}/hospital", "account": f"/accounts/{invented.delegators[0]}",
         "portfolio": "/portfolio", "my node": "/desk", "propose": "/propose", "wallet": "/wallet",
+        "compared nodes": f"/nodes/compare?role=hospital&of={','.join(hospitals)}",
+        "compared tasks": f"/tasks/compare?of={latest}", "audit": f"/tasks/{size.tasks}/audit",
+        "search": "/search?q=study", "told": "/told",
     }  # fmt: skip
 
 

@@ -194,6 +194,11 @@ export function Figure({ name, value, beside }: { name: string; value: ReactNode
   )
 }
 
+/** A text in which commands stand between backticks. */
+export function Coded({ text }: { text: string }) {
+  return text.split('`').map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part))
+}
+
 export function Facts({ of }: { of: readonly (readonly [string, ReactNode])[] }) {
   return (
     <dl className="facts">

@@ -4,7 +4,7 @@ import type { Schemas } from '../api/client'
 import { models } from '../api/queries'
 import { formatMetric, hasModel, isLowerBetter, metricsOf, type Quality as Measured, type Scale } from '../lib/metrics'
 import * as say from '../strings'
-import { Card, Figure } from './basics'
+import { Card, Coded, Figure } from './basics'
 import { ChartRoom, QualityChart } from './charts'
 
 const words = say.quality
@@ -15,7 +15,17 @@ export function Quality({ task }: { task: Schemas['Task'] }) {
   if (!isPossible) return null
   const model = data?.items.find((one) => one.measured !== null)
   if (!model?.measured)
-    return <Card title={words.title}>{data ? <p className="soft">{words.none}</p> : <ChartRoom />}</Card>
+    return (
+      <Card title={words.title}>
+        {data ? (
+          <p className="soft">
+            <Coded text={words.none} />
+          </p>
+        ) : (
+          <ChartRoom />
+        )}
+      </Card>
+    )
   const { rows, sources, rounds } = model.measured
   const [first, last] = [rounds[0], rounds.at(-1)]
   return (

@@ -124,7 +124,7 @@ export const quality = {
   title: 'Quality on held-out rows',
   means: (rows: number, sources: number) =>
     `Measured on ${formatWhole(rows)} rows ${sources === 1 ? 'of one file' : `of ${sources} files`} that no hospital trains on. The party that gives this server its models has these rows. The chain cannot prove these figures, because the rows are not public.`,
-  none: 'Not measured so far. The chain has only gains. If you have held-out rows, pass them to `consilium operator download-model` with --measure-on: it measures the model before the first round and after each.',
+  none: 'Not measured so far. The chain has only gains. If you have held-out rows, pass them to `consilium operator download-model` with `--measure-on`: it measures the model before the first round and after each.',
   metric: {
     dice: 'Dice',
     accuracy: 'Accuracy',

@@ -128,7 +128,7 @@ export const quality: typeof en.quality = {
   title: 'Qualität auf zurückgehaltenen Zeilen',
   means: (rows, sources) =>
     `Gemessen auf ${formatWhole(rows)} Zeilen ${plural(sources, 'aus einer Datei', `aus ${sources} Dateien`)}, mit denen kein Krankenhaus trainiert. Die Partei, die diesem Server seine Modelle gibt, hat diese Zeilen. Die Chain kann diese Zahlen nicht beweisen, weil die Zeilen nicht öffentlich sind.`,
-  none: 'Bisher nicht gemessen. Die Chain hat nur Gewinne. Wenn Sie zurückgehaltene Zeilen haben, geben Sie sie `consilium operator download-model` mit --measure-on: Das misst das Modell vor der ersten Runde und nach jeder.',
+  none: 'Bisher nicht gemessen. Die Chain hat nur Gewinne. Wenn Sie zurückgehaltene Zeilen haben, geben Sie sie `consilium operator download-model` mit `--measure-on`: Das misst das Modell vor der ersten Runde und nach jeder.',
   alone: 'Krankenhäuser allein, Mittel',
   pooled: 'Alle Zeilen an einem Ort',
   stated:

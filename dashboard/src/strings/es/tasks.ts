@@ -128,7 +128,7 @@ export const quality: typeof en.quality = {
   title: 'Calidad con filas reservadas',
   means: (rows, sources) =>
     `Medida con ${formatWhole(rows)} filas ${plural(sources, 'de un archivo', `de ${sources} archivos`)} con las que ningún hospital entrena. La parte que da a este servidor sus modelos tiene estas filas. La cadena no puede probar estas cifras, porque las filas no son públicas.`,
-  none: 'Sin medir hasta ahora. La cadena solo tiene ganancias. Si tiene filas reservadas, páselas a `consilium operator download-model` con --measure-on: mide el modelo antes de la primera ronda y después de cada una.',
+  none: 'Sin medir hasta ahora. La cadena solo tiene ganancias. Si tiene filas reservadas, páselas a `consilium operator download-model` con `--measure-on`: mide el modelo antes de la primera ronda y después de cada una.',
   alone: 'Hospitales solos, media',
   pooled: 'Todas las filas en un lugar',
   stated:

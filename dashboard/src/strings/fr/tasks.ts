@@ -128,7 +128,7 @@ export const quality: typeof en.quality = {
   title: 'Qualité sur des lignes réservées',
   means: (rows, sources) =>
     `Mesurée sur ${formatWhole(rows)} lignes ${plural(sources, 'd’un fichier', `de ${sources} fichiers`)} avec lesquelles aucun hôpital n’entraîne. La partie qui donne ses modèles à ce serveur a ces lignes. La chaîne ne peut pas prouver ces chiffres, car les lignes ne sont pas publiques.`,
-  none: 'Pas mesurée jusqu’ici. La chaîne n’a que des gains. Si vous avez des lignes réservées, passez-les à `consilium operator download-model` avec --measure-on : il mesure le modèle avant le premier tour et après chacun.',
+  none: 'Pas mesurée jusqu’ici. La chaîne n’a que des gains. Si vous avez des lignes réservées, passez-les à `consilium operator download-model` avec `--measure-on` : il mesure le modèle avant le premier tour et après chacun.',
   alone: 'Hôpitaux seuls, moyenne',
   pooled: 'Toutes les lignes en un lieu',
   stated:
