@@ -160,12 +160,12 @@ def test_slither_is_pinned_with_all_that_it_needs() -> None:
 
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.parent.name)
 def test_npm_installs_one_version_with_one_content(path: Path) -> None:
-    """What is asked for is exact, and what comes is held to its hash."""
+    """What is asked for is exact, also in place of another package, and what comes is held to its hash."""
     package = json.loads(path.with_name("package.json").read_text())
     kinds = ("dependencies", "devDependencies", "optionalDependencies")
     asked = [one for kind in kinds for one in package.get(kind, {}).items()]
     for name, version in asked:
-        assert re.fullmatch(r"\d+\.\d+\.\d+(-[\w.]+)?", version), name
+        assert re.fullmatch(r"(npm:@?[\w./-]+@)?\d+\.\d+\.\d+(-[\w.]+)?", version), name
     packages = json.loads(path.read_text())["packages"]
     assert len(packages) > len(asked) > 1
     assert [place for place, entry in packages.items() if place and not entry.get("integrity")] == []
