@@ -231,14 +231,14 @@ class Client(Node[HospitalHome]):
         fitting = admitted(data, found.spec, mapping, self.settings.data_accepted)
         rows = fitting.examples.rows
         policy.require_rows(found.spec, rows)
+        place = self._ledger.folder_name(task)
         with NamedTemporaryFile(suffix=".crt") as file:
             Path(file.name).write_bytes(authority)
-            shut_out = why_shut_out(*fleet_address(link)[:2], Path(file.name))
+            shut_out = why_shut_out(fleet_address(link), Path(file.name), place)
         if not confirm(
             Joining(task, rows, self._membership(found, rows), link, shut_out, fitting.remarks, fitting.unneeded)
         ):
             raise ConsentError("NotConfirmed", about=f"task {task}")
-        place = self._ledger.folder_name(task)
         approval = Approval(
             place=place,
             spec_hash=found.params.spec_hash.hex(),

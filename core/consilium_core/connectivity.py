@@ -9,6 +9,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -18,6 +19,10 @@ TIMEOUT = 5.0  # seconds
 # Seconds: a SuperLink refuses a SuperNode (401, which ends it) whose clock is further off from its own
 # (flwr 1.41, `common.constant`).
 FLOWER_AHEAD, FLOWER_BEHIND = 5, 305
+FLEET_CALL = "/v1/fleet/pull-messages"
+FLEET_HEADERS = {"Content-Type": "application/protobuf", "Content-Length": "0"}
+TASK_HEADER = "Consilium-Task"  # of a SuperLink's answers: its task, by `Ledger.folder_name`
+NOT_FOUND, NOTHING_BEHIND = 404, (502, 503, 504)
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -78,17 +83,39 @@ def why_unreachable(host: str, port: int, authority: Path | None, timeout: float
     return _why_not(host, port, authority, timeout, lambda link: None)
 
 
-def why_shut_out(host: str, port: int, authority: Path, timeout: float = TIMEOUT) -> str | None:
-    """The reason why that SuperLink would refuse a SuperNode of this machine, if a check finds one."""
+@dataclass(frozen=True)
+class FleetAnswer:
+    """A SuperLink's answer to a request without a node's key: the status; None for no answer. `ahead`: seconds by which
+    this machine's clock is ahead of the server's. `task`: the task that the SuperLink serves, by `folder_name`.
+    """
 
-    def clock(link: ssl.SSLSocket) -> str | None:
-        ahead = _seconds_ahead_of(host, link)
-        if ahead is None or -FLOWER_BEHIND < ahead < FLOWER_AHEAD:
-            return None
-        where = "ahead of" if ahead > 0 else "behind"
-        return f"this machine's clock is {abs(ahead):.0f} s {where} the server's: set it (`timedatectl set-ntp true`)"
+    status: int | None
+    ahead: float | None = None
+    task: str | None = None
 
-    return _why_not(host, port, authority, timeout, clock)
+
+def why_shut_out(at: FleetAddress, authority: Path, task: str, timeout: float = TIMEOUT) -> str | None:
+    """The reason why that SuperLink would refuse a SuperNode of this machine, if a check finds one. `task`: by
+    `folder_name`, the one that it should serve.
+    """
+
+    def check(link: ssl.SSLSocket) -> str | None:
+        answer = _fleet_answer(at, link)
+        ahead = answer.ahead
+        if ahead is not None and not -FLOWER_BEHIND < ahead < FLOWER_AHEAD:
+            where = "ahead of" if ahead > 0 else "behind"
+            return (
+                f"this machine's clock is {abs(ahead):.0f} s {where} the server's: set it (`timedatectl set-ntp true`)"
+            )
+        if answer.task not in (None, task):
+            return "it serves another task: ask its operator for the address of this one"
+        if answer.status == NOT_FOUND:
+            return "no SuperLink is there: check the address, with the number behind the /"
+        if answer.status in NOTHING_BEHIND:
+            return "nothing runs behind its proxy: its aggregator may not have started yet"
+        return None
+
+    return _why_not(at.host, at.port, authority, timeout, check)
 
 
 def _why_not(
@@ -118,16 +145,19 @@ def _why_not(
         return f"it cannot be reached ({error.strerror or 'the connection broke off'}): check this machine's network"
 
 
-def _seconds_ahead_of(host: str, link: ssl.SSLSocket) -> float | None:
-    """None if the server sends no time."""
-    connection = http.client.HTTPConnection(host)
+def _fleet_answer(at: FleetAddress, link: ssl.SSLSocket) -> FleetAnswer:
+    connection = http.client.HTTPConnection(at.host)
     connection.sock = link
     try:
-        connection.request("HEAD", "/")
-        now = time.time()
-        return seconds_ahead(now, connection.getresponse().getheader("Date"))
+        connection.request("POST", at.path + FLEET_CALL, headers=FLEET_HEADERS)
+        return fleet_answer(connection.getresponse(), time.time())
     except (OSError, http.client.HTTPException):
-        return None
+        return FleetAnswer(None)
+
+
+def fleet_answer(answer: http.client.HTTPResponse, now: float) -> FleetAnswer:
+    """`now`: seconds of this machine's clock when the request was sent."""
+    return FleetAnswer(answer.status, seconds_ahead(now, answer.getheader("Date")), answer.getheader(TASK_HEADER))
 
 
 def seconds_ahead(now: float, date: str | None) -> float | None:

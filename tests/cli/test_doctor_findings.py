@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from consilium_chain.errors import ChainUnreachable
+from consilium_core.connectivity import FleetAnswer
 from consilium_operators.doctor.checks import Check, run_checks
 from consilium_operators.doctor.findings import (
     MIB,
@@ -30,7 +31,6 @@ from consilium_operators.doctor.findings import (
     judge_versions,
 )
 from consilium_operators.doctor.servers import (
-    Answer,
     Held,
     TlsServer,
     judge_certificate,
@@ -69,7 +69,9 @@ CERTIFICATE = Facts(
 )  # fmt: skip
 TLS = TlsServer("fl.example.org:443", None, "TLSv1.3", NOW + 60 * DAY, NOW)
 REFUSED = {"/v1/control/list-nodes": 404, "//v1/control/list-nodes": 404}
-SUPERLINK = Facts(address="fl.example.org:443", fleet=Answer(401, 0.2), control=REFUSED, is_own=True)
+SUPERLINK = Facts(
+    address="fl.example.org:443", fleet=FleetAnswer(401, 0.2), control=REFUSED, is_own=True, task="1-0xaa-3"
+)
 NODE_KEY = Facts(task=3, path=HERE, is_announced=True)
 PUBLIC = Facts(what="the API", url="https://c.example.org", status=200, right=(200,))
 STORE = Facts(shown="/srv/artifacts", why=None)
@@ -157,24 +159,32 @@ CASES: list[tuple[Callable[..., Findings], Facts, list[tuple[str, Level]], str]]
         [("superlink", OK), ("control", WARNING), ("clock", OK)], "tell the aggregator's operator",
     ),
     (
-        judge_superlink, changed(SUPERLINK, fleet=Answer(502)), [("superlink", WARNING), ("control", OK)],
+        judge_superlink, changed(SUPERLINK, fleet=FleetAnswer(502)), [("superlink", WARNING), ("control", OK)],
         "start the aggregator",
     ),
     (
-        judge_superlink, changed(SUPERLINK, fleet=Answer(404)), [("superlink", FAULT), ("control", OK)],
+        judge_superlink, changed(SUPERLINK, fleet=FleetAnswer(404)), [("superlink", FAULT), ("control", OK)],
         "let the proxy pass /v1/fleet/ on",
     ),
-    (judge_superlink, changed(SUPERLINK, fleet=Answer(None)), [("superlink", FAULT)], "answers nothing"),
+    (judge_superlink, changed(SUPERLINK, fleet=FleetAnswer(None)), [("superlink", FAULT)], "answers nothing"),
     (
-        judge_superlink, changed(SUPERLINK, fleet=Answer(401, 5.0)),
+        judge_superlink, changed(SUPERLINK, fleet=FleetAnswer(401, 0.2, "1-0xaa-3")),
+        [("superlink", OK), ("control", OK), ("clock", OK)], "answers as a SuperLink",
+    ),
+    (
+        judge_superlink, changed(SUPERLINK, fleet=FleetAnswer(401, 0.2, "1-0xaa-33")),
+        [("superlink", FAULT), ("control", OK), ("clock", OK)], "is the address of another task",
+    ),
+    (
+        judge_superlink, changed(SUPERLINK, fleet=FleetAnswer(401, 5.0)),
         [("superlink", OK), ("control", OK), ("clock", FAULT)], "5 s ahead of that of fl.example.org",
     ),
     (
-        judge_superlink, changed(SUPERLINK, fleet=Answer(401, -304.0)),
+        judge_superlink, changed(SUPERLINK, fleet=FleetAnswer(401, -304.0)),
         [("superlink", OK), ("control", OK), ("clock", OK)], "304 s behind",
     ),
     (
-        judge_superlink, changed(SUPERLINK, fleet=Answer(401, -305.0)),
+        judge_superlink, changed(SUPERLINK, fleet=FleetAnswer(401, -305.0)),
         [("superlink", OK), ("control", OK), ("clock", FAULT)], "timedatectl",
     ),
     (judge_node_key, NODE_KEY, [("node-key", OK)], "announced for task 3"),

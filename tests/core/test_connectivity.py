@@ -14,8 +14,17 @@ from pathlib import Path
 
 import pytest
 from consilium_chain.rpc.local_node import free_port
-from consilium_core.connectivity import FleetAddress, fleet_address, host_and_port, why_shut_out, why_unreachable
+from consilium_core.connectivity import (
+    TASK_HEADER,
+    FleetAddress,
+    fleet_address,
+    host_and_port,
+    why_shut_out,
+    why_unreachable,
+)
 from consilium_server.certificates import ensure_certificates
+
+TASK = "31337-0x5FbDB2315678afecb367f032d93F642f64180aa3-3"
 
 
 @contextmanager
@@ -84,17 +93,36 @@ def test_each_way_not_to_be_reached_has_its_words(tmp_path: Path) -> None:
 def test_a_clock_at_which_flower_refuses_nodes_is_told(ahead: int, why: str | None, tmp_path: Path) -> None:
     authority = ensure_certificates(tmp_path).authority
     date = email.utils.formatdate(time.time() - ahead, usegmt=True)
-    answer = f"HTTP/1.1 404 Not Found\r\nDate: {date}\r\nContent-Length: 0\r\n\r\n".encode()
+    answer = f"HTTP/1.1 401 Unauthorized\r\nDate: {date}\r\nContent-Length: 0\r\n\r\n".encode()
     with server(tmp_path, answer) as port:
-        found = why_shut_out("localhost", port, authority)
+        found = why_shut_out(FleetAddress("localhost", port), authority, TASK)
     assert found is None if why is None else re.search(why, found or "")
+
+
+@pytest.mark.parametrize(
+    ("status", "named", "why"),
+    [
+        (401, TASK, None), (401, None, None), (200, None, None),
+        (401, TASK + "1", "it serves another task"), (404, None, "no SuperLink is there"),
+        (502, None, "nothing runs behind its proxy"), (503, None, "nothing runs behind its proxy"),
+    ],
+)  # fmt: skip
+def test_an_address_that_leads_elsewhere_is_told(
+    status: int, named: str | None, why: str | None, tmp_path: Path
+) -> None:
+    authority = ensure_certificates(tmp_path).authority
+    more = f"{TASK_HEADER}: {named}\r\n" if named else ""
+    answer = f"HTTP/1.1 {status} As It Is\r\n{more}Content-Length: 0\r\n\r\n".encode()
+    with server(tmp_path, answer) as port:
+        found = why_shut_out(FleetAddress("localhost", port, "/9100"), authority, TASK)
+    assert found is None if why is None else why in (found or "")
 
 
 @pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nDate: soon\r\n\r\n"])
 def test_who_tells_no_time_is_believed_to_let_nodes_in(answer: bytes, tmp_path: Path) -> None:
     authority = ensure_certificates(tmp_path).authority
     with server(tmp_path, answer) as port:
-        assert why_shut_out("localhost", port, authority) is None
+        assert why_shut_out(FleetAddress("localhost", port), authority, TASK) is None
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\n\r\n"])

@@ -24,6 +24,7 @@ from consilium_chain.rpc.local_node import free_port, free_ports
 from consilium_cli.main import app
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
 from consilium_core.children import child_environment
+from consilium_core.connectivity import FleetAddress, why_shut_out
 from consilium_operators.doctor.findings import Level
 from consilium_operators.doctor.probes import tls_server
 from consilium_operators.doctor.servers import judge_tls
@@ -39,6 +40,7 @@ from typer.testing import CliRunner
 
 SUPERLINK, API, SPONSOR = "localhost", "api.example.org", "sponsor.example.org"  # the first is known on any machine
 PROTOBUF = "application/protobuf"
+PLACE = "31337-0x5FbDB2315678afecb367f032d93F642f64180aa3-1"
 DAY = 86_400  # seconds
 PATIENCE = 90.0  # seconds for a SuperNode to start and to be heard, on a busy machine
 LIST = "control/list-nodes"
@@ -189,7 +191,7 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     home = tmp_path_factory.mktemp("proxied")
     authority = Authority(home / "authority")
     certificate, key = authority.sign(SUPERLINK, API, SPONSOR)
-    with SuperLink(home / "aggregator", free_port()) as superlink, Events() as events:
+    with SuperLink(home / "aggregator", free_port(), place=PLACE) as superlink, Events() as events:
         values = {
             "CERTIFICATE": certificate, "CERTIFICATE_KEY": key, "SUPERLINK_NAME": SUPERLINK,
             "SUPERLINK": superlink.address, "SUPERLINK_CA": superlink.certificates.authority, "API_NAME": API,
@@ -269,6 +271,17 @@ def test_a_ports_other_spellings_lead_nowhere(stand: Stand, target: str) -> None
     answer = stand.ask(target.format(port=stand.number))
     assert status(answer) == 404
     assert b"nginx" in answer
+
+
+def test_a_superlink_names_its_task_through_the_proxy(stand: Stand) -> None:
+    """Else a hospital with another task's address would be refused without a word."""
+    for path, task, why in (("", PLACE, None), (f"/{stand.number}", PLACE, None), ("", f"{PLACE}0", "another task")):
+        found = why_shut_out(FleetAddress(SUPERLINK, stand.proxy.port, path), stand.authority.certificate, task)
+        assert found is None if why is None else why in (found or "")
+    wrong = FleetAddress(SUPERLINK, stand.proxy.port, "/1")
+    assert "nothing runs behind its proxy" in (why_shut_out(wrong, stand.authority.certificate, PLACE) or "")
+    # Its answers to the aggregator and to hospitals that it knows have the name, too, and are otherwise Flower's.
+    assert PLACE.encode() in stand.ask(PULL)
 
 
 @pytest.mark.parametrize("port", ["1", "22", "8080", "65535", "99999", "18446744073709551617", "9" * 4000])
@@ -534,9 +547,11 @@ def test_what_is_missing_in_the_settings_is_named(tmp_path: Path) -> None:
 # What the doctor says of both
 
 
-@pytest.mark.parametrize(("proxied", "is_numbered"), [(True, False), (True, True), (False, False)])
+@pytest.mark.parametrize(
+    ("proxied", "is_numbered", "served"), [(True, False, 0), (True, True, 0), (True, True, 1), (False, False, 0)]
+)
 def test_the_doctor_tells_whether_the_control_api_can_be_reached(
-    stand: Stand, tmp_path: Path, proxied: bool, is_numbered: bool
+    stand: Stand, tmp_path: Path, proxied: bool, is_numbered: bool, served: int
 ) -> None:
     """Without a proxy a SuperLink that others reach is a fault."""
     port = stand.proxy.port if proxied else stand.number
@@ -548,13 +563,19 @@ def test_the_doctor_tells_whether_the_control_api_can_be_reached(
         "keystore": str(tmp_path / "none"), "password_file": str(tmp_path / "none"), "artifacts": str(tmp_path),
         "superlink_port": int(stand.superlink.address.split(":")[1]),
     }  # fmt: skip
+    chain_id, tasks, number = PLACE.split("-")
+    others = {"token": tasks, "staking": tasks, "beacon": tasks, "sponsored_account": tasks}
+    written = {"chain_id": int(chain_id), "first_block": 0, "tasks": tasks, **others}
+    if is_numbered:
+        settings |= {"deployment": str(tmp_path / "book.json"), "task": int(number) + served}
+        (tmp_path / "book.json").write_text(json.dumps(written))
     (tmp_path / "node.toml").write_text(tomli_w.dumps(settings))
     command = ["doctor", "aggregator", "--config", str(tmp_path / "node.toml"), "--json"]
     ran = CliRunner().invoke(app, [*command, "--public", public, "--authority", str(authority)])
     found = [(one["check"], one["level"]) for one in json.loads(ran.stdout)["findings"]]
     assert ("ports", "ok") in found  # it answers with this home's certificate
     assert ("control", "ok" if proxied else "fault") in found
-    assert {("superlink", "ok"), ("clock", "ok"), ("tls", "ok")} <= set(found)
+    assert {("superlink", "fault" if served else "ok"), ("clock", "ok"), ("tls", "ok")} <= set(found)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,10 @@ class Deployment:
     beacon_kind: BeaconKind = "PrevrandaoBeacon"
     blobs: bool = True
 
+    def folder_name(self, task: int) -> str:
+        """The name of a node's folder for a task. It names the deployment too, for each one counts tasks from one."""
+        return f"{self.chain_id}-{self.tasks}-{task}"
+
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=2) + "\n")
 

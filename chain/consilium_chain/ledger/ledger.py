@@ -65,10 +65,8 @@ class Ledger:
         return self.contracts.address
 
     def folder_name(self, task: int) -> str:
-        """The name of a node's folder for a task. It names the deployment too, for each deployment counts tasks from
-        one.
-        """
-        return f"{self.connection.chain_id}-{self.deployment.tasks}-{task}"
+        """As `Deployment.folder_name`."""
+        return self.deployment.folder_name(task)
 
     def chain_terms(self) -> ChainTerms:
         """The present costs of gas, blobs and time on this chain."""

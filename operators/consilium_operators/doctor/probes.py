@@ -31,7 +31,14 @@ from consilium_client.errors import TransportKeyError
 from consilium_client.hospital.transport_key import transport_public_key
 from consilium_core.artifacts.backends import Place, show_place
 from consilium_core.collector import Collector, TracingSettings, request_of
-from consilium_core.connectivity import FleetAddress, seconds_ahead, why_unreachable
+from consilium_core.connectivity import (
+    FLEET_CALL,
+    FLEET_HEADERS,
+    FleetAddress,
+    FleetAnswer,
+    fleet_answer,
+    why_unreachable,
+)
 from consilium_core.errors import KeystoreError, NotSent
 from consilium_core.private_files import exposing, read_private_file
 from cryptography import x509
@@ -40,12 +47,10 @@ from cryptography.hazmat.primitives import serialization
 
 from consilium_operators.doctor import findings, servers
 from consilium_operators.doctor.findings import Findings
-from consilium_operators.doctor.servers import Answer, Held, TlsServer
+from consilium_operators.doctor.servers import Held, TlsServer
 
 PATIENCE = 3.0  # seconds for a connection, and for an answer
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-PROTOBUF = "application/protobuf"
-FLEET = "/v1/fleet/pull-messages"
 CONTROL = "control/list-nodes"  # the only call that changes nothing
 # Spellings of a path that two programs may read differently.
 SPELLINGS = (
@@ -234,16 +239,16 @@ class Outside:
             else http.client.HTTPSConnection(host, number, timeout=PATIENCE, context=context)
         )
 
-    def ask(self, method: str, target: str) -> Answer:
+    def ask(self, method: str, target: str) -> FleetAnswer:
         try:
-            self._link.request(method, target, headers={"Content-Type": PROTOBUF, "Content-Length": "0"})
+            self._link.request(method, target, headers=FLEET_HEADERS)
             asked_at = time.time()
             answer = self._link.getresponse()
             answer.read(1 << 20)
         except (OSError, http.client.HTTPException):
             self._link.close()
-            return Answer(None)
-        return Answer(answer.status, seconds_ahead(asked_at, answer.getheader("Date")))
+            return FleetAnswer(None)
+        return fleet_answer(answer, asked_at)
 
     def close(self) -> None:
         self._link.close()
@@ -254,18 +259,18 @@ def tls(what: str, url: str, authority: Path | None) -> Findings:
     return servers.judge_tls(what, tls_server(parts.hostname or "", parts.port or 443, authority))
 
 
-def superlink(at: FleetAddress, authority: Path | None, is_own: bool) -> Findings:
-    """A SuperLink as hospitals reach it."""
+def superlink(at: FleetAddress, authority: Path | None, is_own: bool, task: str | None) -> Findings:
+    """A SuperLink as hospitals reach it. `task`: the one that it should serve, by `folder_name`, if known."""
     seen = tls_server(at.host, at.port, authority)
     found = servers.judge_tls("the SuperLink", seen)
     if seen.why is not None:
         return found
     outside = Outside(at.host, at.port, ssl.create_default_context(cafile=authority))
-    fleet = outside.ask("POST", at.path + FLEET)
+    fleet = outside.ask("POST", at.path + FLEET_CALL)
     spelt = dict.fromkeys([*SPELLINGS, *(at.path + target for target in SPELLINGS)])
     control = {target: outside.ask("POST", target).status for target in spelt}
     outside.close()
-    return found + servers.judge_superlink(str(at), fleet, control, is_own)
+    return found + servers.judge_superlink(str(at), fleet, control, is_own, task)
 
 
 def https_server(

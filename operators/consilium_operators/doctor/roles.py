@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.settings import AccountSettings, ChainUrls, chain_urls, read_settings
@@ -232,8 +234,16 @@ def _aggregator(machine: Machine) -> Iterator[Check]:
     yield from _artifacts(own.artifacts)
     yield from _superlink(own)
     if machine.public is not None:
-        probe = partial(probes.superlink, machine.public, machine.authority, True)
+        probe = partial(_public_superlink, machine.public, machine.authority, own)
         yield Check("superlink", probe, str(machine.public))
+
+
+def _public_superlink(at: FleetAddress, authority: Path | None, own: AggregatorSettings) -> Findings:
+    try:
+        task = Deployment.read(own.deployment).folder_name(own.task)
+    except DeploymentInvalid:
+        task = None  # the address book has a finding of its own
+    return probes.superlink(at, authority, True, task)
 
 
 def _decoys(home: Path) -> list[FileProbe]:
@@ -305,7 +315,7 @@ def _superlink_of(home: HospitalHome, task: int) -> Findings:
     if phase is Phase.ENDED:
         return []
     address = fleet_address(flower.superlink)
-    found = probes.superlink(address, flower.ca_certificate, False)
+    found = probes.superlink(address, flower.ca_certificate, False, home.approval(task).place)
     if address.host in probes.LOOPBACK:  # a SuperLink may show all its calls there
         found = [one for one in found if one.check != "control"]
     if phase is Phase.JOINING:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from consilium_core.connectivity import FLOWER_AHEAD, FLOWER_BEHIND
+from consilium_core.connectivity import FLOWER_AHEAD, FLOWER_BEHIND, FleetAnswer
 
 from consilium_operators.doctor.findings import Findings, Level, fault, graded, ok, warning
 
@@ -96,22 +96,14 @@ def judge_tls(what: str, seen: TlsServer) -> Findings:
     return _validity(f"the certificate of {who}", 0.0, seen.ends, seen.now, remedy, values, f", {seen.tls}")
 
 
-@dataclass(frozen=True)
-class Answer:
-    """An answer to a request from outside. `status`: HTTP's, None for no answer. `ahead`: this machine's clock minus
-    the answer's Date, in seconds.
-    """
-
-    status: int | None
-    ahead: float | None = None
-
-
-def judge_superlink(address: str, fleet: Answer, control: Mapping[str, int | None], is_own: bool) -> Findings:
-    """A SuperLink as hospitals see it. `fleet`: of the Fleet API. `control`: the Control API's status by spelling of
-    its path. `is_own`: this role runs it.
+def judge_superlink(
+    address: str, fleet: FleetAnswer, control: Mapping[str, int | None], is_own: bool, task: str | None
+) -> Findings:
+    """A SuperLink as hospitals see it. `control`: the Control API's status by spelling of its path. `is_own`: this role
+    runs it. `task`: the one that it should serve, by `folder_name`, if known.
     """
     reached = {target: status for target, status in control.items() if _is_reached(status)}
-    found, values = _fleet(address, fleet.status, is_own), {"control": dict(control)}
+    found, values = _fleet(address, fleet, is_own, task), {"control": dict(control)}
     api = f"the SuperLink's Control API at {address}"
     says = f"{api} answers ({', '.join(reached)}): its clients can start and stop runs"
     if reached and is_own:
@@ -130,8 +122,15 @@ def _is_reached(status: int | None) -> bool:
     return status is not None and status < 500 and status not in (400, 403, 404, 405, 410, 421)
 
 
-def _fleet(address: str, status: int | None, is_own: bool) -> Findings:
+def _fleet(address: str, fleet: FleetAnswer, is_own: bool, task: str | None) -> Findings:
+    status = fleet.status
     values = {"address": address, "status": status}
+    if None not in (fleet.task, task) and fleet.task != task:
+        own, other = (
+            "give hospitals the port of this task (consilium server aggregators)",
+            "ask its operator for this task's",
+        )
+        return fault("superlink", f"{address} is the address of another task", own if is_own else other, values)
     if status == 401:  # to a client without a registered key
         return ok("superlink", f"{address} answers as a SuperLink", values)
     if status is not None and status >= 500:

@@ -159,8 +159,8 @@ class Aggregator:
     def _conduct_by_flower(self) -> None:
         """Runs the task to its end with one SuperLink. Raises SuperLinkFailed."""
         blobs = max(self.params.update_blobs, self.params.statistics_blobs)
-        home, port = self.settings.home, self.settings.superlink_port
-        with SuperLink(home, port, blobs, self.params.max_hospitals, self.settings.tls) as superlink:
+        home, port, place = self.settings.home, self.settings.superlink_port, self.ledger.folder_name(self.number)
+        with SuperLink(home, port, blobs, self.params.max_hospitals, self.settings.tls, place) as superlink:
             superlink.wait_until_up()
             self._was_up = True
             setup()

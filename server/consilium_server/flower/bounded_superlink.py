@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from logging import WARNING, StreamHandler
 from pathlib import Path
 
+from consilium_core.connectivity import TASK_HEADER
 from fastapi import HTTPException
 from flwr.common.constant import SUPERLINK_NODE_ID, Status
 from flwr.proto.fleet_pb2 import (
@@ -42,7 +43,7 @@ from flwr.superlink.cli.flower_superlink import flower_superlink
 from flwr.superlink.servicer.fleet import fleet_handlers
 from flwr.superlink.servicer.runtime import runtime_handlers
 from starlette.middleware import Middleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ROW = 2_048  # bytes of an object, or of a request to store some, in the database beside its content
 OBJECT = 1 << 16  # bytes of a share for each object of a reply: Flower registers them one by one
@@ -232,6 +233,21 @@ class Past:
         await (self._app if goes_past else self._middleware)(scope, receive, send)
 
 
+class Named:
+    """Names the task in each answer: a hospital whose address leads to another task's SuperLink then says so."""
+
+    def __init__(self, app: ASGIApp, place: str) -> None:
+        self._app, self._header = app, (TASK_HEADER.lower().encode(), place.encode())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), self._header]
+            await send(message)
+
+        await self._app(scope, receive, named if scope["type"] == "http" else send)
+
+
 def lean(middleware: list[Middleware]) -> list[Middleware]:
     """The same, but requests go past those that do nothing for them: a hospital's meet three of nine."""
     apis = [DOES_NOTHING_FOR.get(getattr(entry.cls, "__name__", ""), ()) for entry in middleware]
@@ -265,8 +281,10 @@ def _end_with_parent() -> None:
 
 
 def main() -> None:
-    """Arguments: the log, a node's share and the database's largest size in bytes, then those of `flower-superlink`."""
-    log, share, database = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), int(sys.argv.pop(1))
+    """Arguments: the log, a node's share and the database's largest size in bytes, the task's name, which may be empty,
+    then those of `flower-superlink`.
+    """
+    log, share, database, place = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), int(sys.argv.pop(1)), sys.argv.pop(1)
     sys.stdout = sys.stderr = stream = BoundedLog(log, takes_over=(1, 2))
     for handler in FLOWER_LOGGER.handlers:
         if isinstance(handler, StreamHandler):
@@ -281,7 +299,8 @@ def main() -> None:
     fleet_handlers.push_messages, fleet_handlers.push_object = shares.reply, shares.store
     fleet_handlers.activate_node = shares.activate
     of_flower = superlink_app._get_middleware
-    superlink_app._get_middleware = lambda: lean(of_flower())
+    naming = [Middleware(Named, place=place)] if place else []
+    superlink_app._get_middleware = lambda: [*naming, *lean(of_flower())]
     flower_superlink()
 
 

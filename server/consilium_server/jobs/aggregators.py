@@ -34,7 +34,7 @@ def aggregators(settings: WorkerSettings) -> list[AggregatorPlace]:
     Raises DeploymentInvalid, Unavailable (DatabaseUnreachable), DatabaseUnfit.
     """
     deployment = Deployment.read(settings.deployment)
-    prefix = f"{deployment.chain_id}-{deployment.tasks}-"
+    prefix = deployment.folder_name(0).removesuffix("0")
     found = {one.task: one for one in _here(settings, prefix)}
     if settings.url.startswith(POSTGRESQL):
         database = open_database(settings.url)
