@@ -6,9 +6,11 @@ import os
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from chain_driver import LocalChain
 from consilium_chain.rpc.local_node import free_ports
 from consilium_chain.settings import read_settings
@@ -17,6 +19,13 @@ from consilium_server.jobs.aggregators import aggregators
 from postgres_driver import Postgres
 from redis_driver import Redis
 from worker_driver import Worker, conducted, pid_in, until
+
+
+@pytest.fixture(scope="module")
+def chain() -> Iterator[LocalChain]:
+    """A chain whose time the tests control."""
+    with LocalChain() as chain:
+        yield chain
 
 
 def test_the_tasks_of_a_lost_machine_go_to_the_other_one(
