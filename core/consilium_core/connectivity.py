@@ -103,10 +103,8 @@ def why_shut_out(at: FleetAddress, authority: Path, task: str, timeout: float = 
         answer = _fleet_answer(at, link)
         ahead = answer.ahead
         if ahead is not None and not -FLOWER_BEHIND < ahead < FLOWER_AHEAD:
-            where = "ahead of" if ahead > 0 else "behind"
-            return (
-                f"this machine's clock is {abs(ahead):.0f} s {where} the server's: set it (`timedatectl set-ntp true`)"
-            )
+            off = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'}"
+            return f"this machine's clock is {off} the server's: set it (`timedatectl set-ntp true`)"
         if answer.task not in (None, task):
             return "it serves another task: ask its operator for the address of this one"
         if answer.status == NOT_FOUND:
@@ -150,7 +148,8 @@ def _fleet_answer(at: FleetAddress, link: ssl.SSLSocket) -> FleetAnswer:
     connection.sock = link
     try:
         connection.request("POST", at.path + FLEET_CALL, headers=FLEET_HEADERS)
-        return fleet_answer(connection.getresponse(), time.time())
+        now = time.time()
+        return fleet_answer(connection.getresponse(), now)
     except (OSError, http.client.HTTPException):
         return FleetAnswer(None)
 
