@@ -15,6 +15,7 @@ export default function Compare() {
   const nodes = chosenOf(search.get('of'))
   const { found, error } = useFound(nodes, role)
   const known = found.filter((one) => one !== null)
+  const isLoading = known.length < nodes.length && !error // at once, so that nothing jumps
   const rows = known.map(decisionsOf)
   return (
     <Page title={words.title} lead={words.lead} crumbs={<Crumbs role={role} />}>
@@ -24,8 +25,8 @@ export default function Compare() {
           {words.none} <Link to={`/nodes?role=${role}`}>{words.back}</Link>
         </p>
       )}
-      {known.length < nodes.length && !error && <Loading isTall />}
-      {known.length > 0 && (
+      {isLoading && <Loading isTall />}
+      {known.length > 0 && !isLoading && (
         <Card title={say.roles[role]}>
           <Table
             caption={words.title}

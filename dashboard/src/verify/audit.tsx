@@ -1,19 +1,15 @@
 /** Verifies all ended rounds of a task, one after another, and makes a report. */
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { lazy, useEffect, useRef, useState } from 'react'
-import { useParams } from 'react-router'
 import type { Config } from '../api/config'
-import { task as taskOf } from '../api/queries'
 import { messageOf } from '../lib/errors'
 import { formatDuration } from '../lib/times'
-import Missing from '../pages/missing'
-import { Account, Card, Fault, Crumbs, Loading, Notice, OnDemand, Page, TaskLink, Time } from '../parts/basics'
+import { Account, Card, Fault, Notice, OnDemand, TaskLink, Time } from '../parts/basics'
 import { TableCard } from '../parts/table'
 import * as say from '../strings'
 import { audit as words } from '../strings/audit'
 import { readHead, type Head, type Node } from './chain'
 import type { Step } from './core'
-import { WithNode } from './node'
 import { Steps } from './panel'
 import { secondsLeft } from './plan'
 import {
@@ -31,28 +27,6 @@ import { verifyRound } from './session'
 
 const Sign = lazy(() => import('./sign'))
 const MADE_BY = `consilium dashboard ${__VERSION__} (${new URL(import.meta.url).pathname.split('/').at(-1) ?? ''})`
-
-export default function AuditPage() {
-  const task = Number(useParams().task)
-  const described = useQuery({ ...taskOf(task), enabled: Number.isSafeInteger(task) })
-  if (!Number.isSafeInteger(task) || task < 1) return <Missing />
-  return (
-    <Page title={words.title(task)} lead={words.lead} crumbs={<Crumbs task={task} />}>
-      {described.isPending ? (
-        <Loading />
-      ) : (
-        <WithNode>
-          {(config, node) => (
-            <Audit
-              key={`${task} ${node.name}`}
-              {...{ config, node, task, coordinates: described.data?.spec?.coordinates ?? null }}
-            />
-          )}
-        </WithNode>
-      )}
-    </Page>
-  )
-}
 
 interface ToAudit {
   config: Config
@@ -78,7 +52,7 @@ const headOf = ({ node, config, task }: ToAudit) =>
     queryFn: () => readHead(node, config, task),
   })
 
-function Audit(of: ToAudit) {
+export default function Audit(of: ToAudit) {
   const { now, done, doing, start, stop } = useAudit(of)
   const isBusy = now.state === 'reading' || now.state === 'running'
   return (
