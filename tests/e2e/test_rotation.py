@@ -20,6 +20,7 @@ from chain_driver import LocalChain, TaskDriver
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.rpc.local_node import free_port
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
+from consilium_client.relay.app import SOCKET_VARIABLE
 from consilium_core.children import child_environment
 from consilium_core.connectivity import why_unreachable
 from consilium_core.private_files import write_private_file
@@ -41,21 +42,26 @@ PATIENCE = 90.0  # seconds
 
 @contextmanager
 def supernode(folder: Path, port: int, authority: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Through the proxy."""
+    """Through the proxy. Its executor ends each message, of which a node has one at a time."""
+    address, secret = f"127.0.0.1:{free_port()}", folder / "secret"
+    write_private_file(secret, "0" * 64)
     command = [
-        sys.executable, "-m", "consilium_client.relay.flower_internals", "supernode",
+        sys.executable, "-m", "consilium_client.relay.flower_internals", "relay", address, str(secret),
         "--superlink", f"{NAME}:{port}", "--root-certificates", str(authority),
-        "--auth-supernode-private-key", str(folder / "key"), "--host", "127.0.0.1", "--port", str(free_port()),
-        "--isolation", "process",
+        "--auth-supernode-private-key", str(folder / "key"), "--host", "127.0.0.1", "--port", address.split(":")[1],
+        "--isolation", "process", "--superexec-auth-secret-file", str(secret),
     ]  # fmt: skip
     told = {"FLWR_HOME": str(folder / "flower"), "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
+    told[SOCKET_VARIABLE] = str(folder / "nobody.sock")
     with (folder / "log").open("wb") as log:
-        node = subprocess.Popen(command, stdout=log, stderr=log, env=child_environment() | told)
+        node = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, env=child_environment() | told)
     try:
         yield node
     finally:
         node.terminate()
         node.wait(30)
+        if node.stdin is not None:
+            node.stdin.close()
 
 
 def arrives(superlink: SuperLink, home: Path, number: int, node: subprocess.Popen[bytes]) -> None:
