@@ -12,8 +12,9 @@ from typing import Any
 
 from consilium_chain.tasks.costs import Cost, Party, Prices, task_costs
 from consilium_chain.tasks.fees import ASSUMED as ASSUMED_FEES
-from consilium_chain.tasks.fees import DRAND, GWEI, LEVELS, assumed_fees
+from consilium_chain.tasks.fees import DRAND, LEVELS, assumed_fees
 from consilium_chain.tasks.task_spec import TaskSpec
+from consilium_core.units import WEI_PER_GWEI
 
 from bench.results_store import figure, write_figure
 
@@ -73,7 +74,7 @@ def _row(assumed: dict[str, Any], at: Prices, costs: dict[Party, Cost]) -> dict[
     wei = sum(counts[party] * costs[party].wei for party in PARTIES)
     dollars = {"voter" if party == "seated" else party: costs[party].cents / 100 for party in PARTIES}
     return {
-        "gwei": at.gas / GWEI, "byte_gwei": at.byte / GWEI,
+        "gwei": at.gas / WEI_PER_GWEI, "byte_gwei": at.byte / WEI_PER_GWEI,
         "gas": sum(counts[party] * costs[party].gas for party in PARTIES),
         "posted": sum(counts[party] * costs[party].posted for party in PARTIES),
         "ether": float(f"{wei / 10**18:.4g}"), **dollars, "all": at.cents(wei) / 100,

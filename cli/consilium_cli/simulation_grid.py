@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import consilium
-from consilium_core.units import ether
+from consilium_core.units import WEI_PER_GWEI, ether
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-GWEI = 10**9
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Wanted:
             raise click.BadParameter("--grid varies it: leave out one of both", param_hint="--dropouts")
         for name, value in given.items():
             if name.endswith("gas_price") and math.isfinite(value):
-                given[name] = round(value * GWEI)
+                given[name] = round(value * WEI_PER_GWEI)
         return cls(axes, given, output, page, proposed)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 WEI_PER_ETHER = 10**18
+WEI_PER_GWEI = 10**9
 WEI_PER_SHOWN_DIGIT = 10**12
 
 

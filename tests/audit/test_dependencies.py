@@ -160,7 +160,7 @@ def test_slither_is_pinned_with_all_that_it_needs() -> None:
 
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.parent.name)
 def test_npm_installs_one_version_with_one_content(path: Path) -> None:
-    """What is asked for is exact, also in place of another package, and what comes is held to its hash."""
+    """A version is exact, also of a package in place of another, and each package is held to its hash."""
     package = json.loads(path.with_name("package.json").read_text())
     kinds = ("dependencies", "devDependencies", "optionalDependencies")
     asked = [one for kind in kinds for one in package.get(kind, {}).items()]

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 import httpx
 import pytest
@@ -119,15 +120,32 @@ class Stand:
         return said(self.proxy.port, name, self.trust, head.encode("latin-1") + body)
 
 
-class Events:
+class Served:
+    """A server of these routes, within `with`."""
+
+    def __init__(self, routes: list[Route], port: int, **more: Any) -> None:
+        config = uvicorn.Config(Starlette(routes=routes), port=port, log_level="warning", ws="none", **more)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        while not self._server.started:
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+
+
+class Events(Served):
     """Stands for the API: sends an event only once the one before it has been seen."""
 
     def __init__(self) -> None:
         self.port, self.seen = free_port(), threading.Event()
         routes = [Route("/v1/events", self._stream), Route("/{path:path}", self._echo, methods=["GET", "POST"])]
-        config = uvicorn.Config(Starlette(routes=routes), port=self.port, log_level="warning", ws="none")
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run)
+        super().__init__(routes, self.port)
 
     async def _stream(self, request: Request) -> Response:
         async def events() -> AsyncIterator[bytes]:
@@ -144,19 +162,12 @@ class Events:
         told = {name: request.headers.getlist(name) for name in ("host", "x-forwarded-for", "x-request-id")}
         return PlainTextResponse(f"{body} {told}", headers={"X-Forwarded": ",".join(told["x-forwarded-for"])})
 
-    def __enter__(self) -> Events:
-        self._thread.start()
-        while not self._server.started:
-            time.sleep(0.01)
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.seen.set()
-        self._server.should_exit = True
-        self._thread.join()
+        super().__exit__()
 
 
-class Named:
+class Named(Served):
     """Stands for a SuperLink: answers with its port, the path and the body's size."""
 
     def __init__(self, port: int, certificate: Path, key: Path) -> None:
@@ -164,26 +175,7 @@ class Named:
             return PlainTextResponse(f"{port} {request.url.path} {len(await request.body())}")
 
         routes = [Route("/{path:path}", answer, methods=["POST"])]
-        config = uvicorn.Config(
-            Starlette(routes=routes),
-            port=port,
-            log_level="warning",
-            ws="none",
-            ssl_certfile=certificate,
-            ssl_keyfile=key,
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run)
-
-    def __enter__(self) -> Named:
-        self._thread.start()
-        while not self._server.started:
-            time.sleep(0.01)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join()
+        super().__init__(routes, port, ssl_certfile=certificate, ssl_keyfile=key)
 
 
 @pytest.fixture(scope="module")

@@ -120,7 +120,7 @@ def test_the_wallets_library_comes_beside_the_program_and_for_wallets_alone(tmp_
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_programs_of_a_first_load_are_small(language: str) -> None:
-    """Compressed: 130 kB in each language."""
+    """Compressed: 80 kB in each language."""
     folder = Path(str(built()))
     own = re.search(rf'<template lang="{language}">(.*?)</template>', (folder / "index.html").read_text(), re.DOTALL)
     assert own is not None
@@ -128,4 +128,4 @@ def test_the_programs_of_a_first_load_are_small(language: str) -> None:
     assert len(of_pages) > 10
     programs = set(re.findall(r"assets/[\w-]+\.js", own[1])) - set(re.findall(r"assets/[\w-]+\.js", "".join(of_pages)))
     assert len(programs) > 1
-    assert sum(len(gzip.compress((folder / one).read_bytes())) for one in programs) <= 130_000
+    assert sum(len(gzip.compress((folder / one).read_bytes())) for one in programs) <= 80_000

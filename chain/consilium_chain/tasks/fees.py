@@ -9,7 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from consilium_core.typed_toml import Section
+from consilium_core.units import WEI_PER_GWEI
+from pydantic import Field
 
 from consilium_chain.rpc.tip import tip
 from consilium_chain.tasks.chain_terms import ChainTerms
@@ -18,22 +20,17 @@ from consilium_chain.tasks.task_spec import TaskSpec
 
 Level = Literal["low", "middle", "high"]
 LEVELS: Final[tuple[Level, ...]] = ("low", "middle", "high")
-GWEI: Final = 10**9
 ASSUMED: Final = Path(__file__).with_suffix(".toml")
 DRAND: Final = ChainTerms(0, 0, 0, 0, has_drand=True)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Gwei(_Strict):
+class Gwei(Section):
     low: float = Field(gt=0)
     middle: float = Field(gt=0)
     high: float = Field(gt=0)
 
     def wei(self, level: Level) -> int:
-        return round(GWEI * float(getattr(self, level)))
+        return round(WEI_PER_GWEI * float(getattr(self, level)))
 
 
 class Network(Gwei):
@@ -43,7 +40,7 @@ class Network(Gwei):
     blobs: bool
 
 
-class Fees(_Strict):
+class Fees(Section):
     """Assumed fees and prices of a day. `blob_gwei`: for a unit of blob gas on Ethereum. The scalars are the OP stack's
     (`byte_price`), in millionths.
     """

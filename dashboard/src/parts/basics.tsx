@@ -221,27 +221,16 @@ export function Loading({ isTall = false }: { isTall?: boolean }) {
   )
 }
 
-const due: (() => void)[] = []
-
-/** Each in a task of the browser's own, so that a slow phone reacts between two. */
-function inTurn(show: () => void) {
-  due.push(show)
-  if (due.length === 1) setTimeout(showNext)
-}
-
-function showNext() {
-  due[0]?.()
-  due.shift()
-  if (due.length) setTimeout(showNext)
-}
-
-/** The lower part of a page. It is laid out after the upper part, by itself, so that a slow phone still reacts.
+/** The lower part of a page. It is laid out after the upper part, in a task of the browser's own, so that a slow phone
+ * reacts between two.
  * `after`: true once the upper part has its height, so that nothing moves under a finger.
  */
 export function Later({ after = true, children }: { after?: boolean; children: ReactNode }) {
   const [isDue, setDue] = useState(false)
   useEffect(() => {
-    if (after) inTurn(() => setDue(true))
+    if (!after) return
+    const timer = setTimeout(() => setDue(true))
+    return () => clearTimeout(timer)
   }, [after])
   return isDue ? children : null
 }
