@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-HOOK = "hook.example.org"
+HOOK, OTHER = "hook.example.org", "other.example.org"
 
 
 def certificate(folder: Path, *hosts: str) -> Path:
@@ -70,13 +70,18 @@ def _running(server: socketserver.TCPServer) -> Iterator[int]:
 
 @dataclass
 class Hooks:
-    """Webhooks by path, and what they were sent. `status`: of answers; `proves`: it repeats challenges."""
+    """Webhooks by path, and what they were sent. `status`: of answers; `proves`: it repeats challenges.
+
+    `pages`: answers to GET, by path; `asked`: hosts and paths of GET.
+    """
 
     port: int
     authority: Path
     got: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     status: int = 200
     proves: bool = True
+    pages: dict[str, bytes] = field(default_factory=dict)
+    asked: list[tuple[str, str]] = field(default_factory=list)
 
     def url(self, path: str = "/", host: str = HOOK) -> str:
         return f"https://{host}:{self.port}{path}"
@@ -96,7 +101,7 @@ class Hooks:
 
 @contextmanager
 def hooks(folder: Path) -> Iterator[Hooks]:
-    path = certificate(folder, HOOK)
+    path = certificate(folder, HOOK, OTHER)
     found = Hooks(0, path)
 
     class Handler(BaseHTTPRequestHandler):
@@ -113,6 +118,15 @@ def hooks(folder: Path) -> Iterator[Hooks]:
             self.send_header("Content-Length", str(len(said)))
             self.end_headers()
             self.wfile.write(said)
+
+        def do_GET(self) -> None:
+            found.asked.append((self.headers["Host"], self.path))
+            page = found.pages.get(self.path, b"")
+            self.send_response(found.status if page else 404)
+            self.send_header("Location", found.url("/elsewhere"))
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
 
         def _drip(self) -> None:
             """A header line now and then: no single read is slow."""

@@ -169,11 +169,22 @@ def post(hook: Webhook, body: bytes, id_: str, at: int, secret: bytes | None, re
     }  # fmt: skip
     if secret is not None:
         headers["webhook-signature"] = signature(secret, id_, at, body)
+    return _answer(hook, "POST", body, headers, reach, MOST_ANSWER)
+
+
+def get(page: Webhook, most: int, reach: Reach = STRANGERS) -> bytes:
+    """The first `most` bytes of a page that a stranger named. Raises NotSent."""
+    return _answer(page, "GET", None, {"User-Agent": "consilium", "Connection": "close"}, reach, most)
+
+
+def _answer(
+    hook: Webhook, method: str, body: bytes | None, headers: Mapping[str, str], reach: Reach, most: int
+) -> bytes:
     context = ssl.create_default_context(cafile=reach.authority)
     try:
         plain = _connected(reach.addresses(hook), hook.port)
         with plain, context.wrap_socket(plain, server_hostname=hook.host) as link:
-            status, answer = _exchange(link, hook, body, headers)
+            status, answer = _exchange(link, hook, method, body, headers, most)
     except ssl.SSLCertVerificationError:
         raise NotSent("its certificate is not valid for its name") from None
     except (OSError, http.client.HTTPException) as error:
@@ -193,7 +204,9 @@ def _connected(addresses: Sequence[str], port: int) -> socket.socket:
     return socket.create_connection((tried[-1], port), TIMEOUT)
 
 
-def _exchange(link: ssl.SSLSocket, hook: Webhook, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
+def _exchange(
+    link: ssl.SSLSocket, hook: Webhook, method: str, body: bytes | None, headers: Mapping[str, str], most: int
+) -> tuple[int, bytes]:
     """Status and bounded answer. The timer ends a server that sends a byte now and then."""
     parts = urlsplit(hook.url)
     connection = http.client.HTTPSConnection(hook.host, hook.port)
@@ -211,9 +224,9 @@ def _exchange(link: ssl.SSLSocket, hook: Webhook, body: bytes, headers: Mapping[
     try:
         with closing(connection):
             path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            connection.request("POST", path, body, dict(headers))
+            connection.request(method, path, body, dict(headers))
             answer = connection.getresponse()
-            said = answer.read(MOST_ANSWER)
+            said = answer.read(most)
         if is_late.is_set():  # what ends amidst headers looks whole
             raise TimeoutError
         return answer.status, said

@@ -137,6 +137,15 @@ class NotifySettings(Section):
     confirmations: Annotated[int, Field(ge=0, description="blocks above an event before it is told")] = 12
 
 
+class NameSettings(Section):
+    """Means by which the worker confirms accounts' names."""
+
+    domains: Annotated[bool, Field(description="asks the hosts of profiles' sites for a file with the address")] = True
+    ens_url: Annotated[
+        ChainUrls | None, Field(description="node of Ethereum's mainnet, or several, for ENS names; default: none")
+    ] = None
+
+
 class WorkerSettings(IndexerSettings):
     """Settings of a worker. Without an account it only indexes, and copies artifacts to mirrors."""
 
@@ -149,6 +158,7 @@ class WorkerSettings(IndexerSettings):
     )
     password_file: Annotated[Path | None, Field(description="file with the key file's password, mode 600")] = None
     notify: NotifySettings | None = None
+    names: NameSettings | None = None
     tracing: Annotated[
         TracingSettings | None, Field(description="the collector of this account's aggregators; default: none")
     ] = None

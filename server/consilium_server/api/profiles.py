@@ -6,7 +6,7 @@ Clients need not trust the server: each profile has its signature.
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from typing import Annotated, Literal
 
 from consilium_chain.profiles import MOST_BYTES, SignedProfile
 from fastapi import APIRouter, Query, Request, Response
@@ -23,6 +23,7 @@ from consilium_server.database.engine import writing
 from consilium_server.database.tables import PoolRow, ProfileRow
 from consilium_server.errors import Unavailable
 from consilium_server.index import store
+from consilium_server.verified_names import forget_domain, names_of
 
 MOST_ACCOUNTS = 100  # of a request: proxies take a line of 8 KiB
 CLOCK_SKEW = 300  # seconds
@@ -41,8 +42,18 @@ class Profile(ApiModel):
     signature: str
 
 
+class VerifiedName(ApiModel):
+    """A name that another side confirms: the host of the profile's site, by a file there, or a primary ENS name."""
+
+    account: Account
+    kind: Literal["domain", "ens"]
+    name: str
+    verified_at: Time
+
+
 class Profiles(ApiModel):
     items: list[Profile]
+    names: list[VerifiedName]
 
 
 profiles = APIRouter(prefix="/v1", tags=["nodes"])
@@ -50,7 +61,8 @@ ROUTERS = (profiles,)
 
 
 @profiles.get(
-    "/profiles", operation_id="listProfiles", summary="Signed profiles of these accounts, if they have any",
+    "/profiles", operation_id="listProfiles",
+    summary="Signed profiles and confirmed names of these accounts, if they have any",
     responses=documented(422, 429),
 )  # fmt: skip
 def list_profiles(
@@ -61,7 +73,8 @@ def list_profiles(
     response.headers["Cache-Control"] = "no-cache"
     with Session(service.engine) as db:
         rows = db.scalars(select(ProfileRow).where(ProfileRow.account.in_(account)).order_by(ProfileRow.account)).all()
-    return Profiles(items=[_view(row.account, row.signed) for row in rows])
+        names = [VerifiedName.model_validate(row, from_attributes=True) for row in names_of(db, account, time.time())]
+    return Profiles(items=[_view(row.account, row.signed) for row in rows], names=names)
 
 
 @profiles.put(
@@ -101,6 +114,7 @@ def _store(service: Service, account: str, profile: SignedProfile) -> None:
             raise Problem("profile-outdated", f"a profile of {known} is stored: sign one with a later time")
         connection.execute(delete(store.table_of(ProfileRow)).where(ProfileRow.account == account))
         store.add(connection, [row])
+        forget_domain(connection, account)
 
 
 def _view(account: str, signed: dict[str, object]) -> Profile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Annotated, Literal
@@ -18,6 +19,7 @@ from consilium_server.api.routing import Shared
 from consilium_server.api.schemas import Account, ApiModel, RoleName
 from consilium_server.api.task_names import TaskName
 from consilium_server.database.tables import EventRow, ProfileRow
+from consilium_server.verified_names import names_with
 
 MOST_HITS = 20
 MOST_OF_A_KIND = 10  # nodes by name, so that tasks have room
@@ -100,6 +102,10 @@ def _accounts(at: At, service: Service, words: str) -> Iterator[Hit]:
 
 
 def _profiles(at: At, words: str) -> Iterator[Hit]:
+    """By the names of profiles, and by confirmed names."""
     query = select(ProfileRow).where(ProfileRow.words.contains(words, autoescape=True)).order_by(ProfileRow.account)
-    for row in at.db.scalars(query.limit(MOST_OF_A_KIND)):
-        yield Hit(kind="account", account=row.account, name=row.signed["name"])
+    found = {row.account: row.signed["name"] for row in at.db.scalars(query.limit(MOST_OF_A_KIND))}
+    for row in names_with(at.db, words, MOST_OF_A_KIND, time.time()):
+        found.setdefault(row.account, row.name)
+    for account, name in found.items():
+        yield Hit(kind="account", account=account, name=name)

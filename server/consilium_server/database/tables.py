@@ -334,6 +334,21 @@ class ProfileRow(MappedAsDataclass, Base):
     signed: Mapped[dict[str, Any]] = mapped_column(JSON)
 
 
+class VerifiedNameRow(MappedAsDataclass, Base):
+    """An account's name that another side confirms. Not a fact. `kind`: domain or ens. `name`: empty without one.
+
+    `verified_at`: time of the last answer, Unix seconds. `next_at`: time of the next question.
+    """
+
+    __tablename__ = "verified_names"
+
+    account: Mapped[str] = mapped_column(ACCOUNT, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(6), primary_key=True)
+    name: Mapped[str] = mapped_column(String(253))
+    verified_at: Mapped[int] = mapped_column(BigInteger)
+    next_at: Mapped[float] = mapped_column(Double)
+
+
 class AggregatorRow(MappedAsDataclass, Base):
     """The machine that runs a task's aggregator, of those that share this database. Not a fact.
 

@@ -36,6 +36,7 @@ from consilium_server.jobs.store import Ended
 from consilium_server.jobs.supervisor import Supervisor
 from consilium_server.jobs.ticking import is_overdue, move_on, open_tasks
 from consilium_server.telling.delivery import teller_of
+from consilium_server.verified_names import checks_of
 
 SILENCE = 60.0  # seconds during which a repeated log line of a library is dropped
 STRETCH, BUDGET = 50_000, 10.0  # blocks of one call of the indexer; seconds after which its job ends
@@ -46,7 +47,8 @@ TICK = Job("tick", RECEIPT_TIMEOUT + 30.0, RetryPolicy(2.0, 120.0))
 SUPERVISE = Job("conduct", 15.0, RetryPolicy(1.0, 300.0))
 PINNING = Job(PIN, 120.0, RetryPolicy(2.0, 3_600.0))
 TELL = Job("tell", 120.0, RetryPolicy(1.0, 60.0))
-TELL_SECONDS = 5.0  # between two runs
+NAMES = Job("names", 120.0, RetryPolicy(1.0, 60.0))
+TELL_SECONDS, NAMES_SECONDS = 5.0, 30.0  # between two runs
 
 
 class Jobs:
@@ -64,9 +66,10 @@ class Jobs:
         if settings.key_files is not None:
             self.supervisor = Supervisor(settings, settings.key_files, ledger, self._is_over, database)
         self._teller = None if settings.notify is None else teller_of(settings.notify, database)
+        self._names = None if settings.names is None else checks_of(settings.names, database)
         self._work: Mapping[str, Callable[..., Ended]] = {
             INDEX.name: self._index, WATCH.name: self._watch, TICK.name: self._tick, SUPERVISE.name: self._supervise,
-            PINNING.name: self._pin, TELL.name: self._tell,
+            PINNING.name: self._pin, TELL.name: self._tell, NAMES.name: self._check_names,
         }  # fmt: skip
 
     def stop(self) -> None:
@@ -135,6 +138,11 @@ class Jobs:
             self._teller.run(time.time())
         return Ended()
 
+    def _check_names(self, row: JobRow) -> Ended:
+        if self._names is not None:
+            self._names.run(time.time())
+        return Ended()
+
     def _is_over(self, task: int) -> bool:
         ended = select(PhaseStart.task).where(PhaseStart.task == task, PhaseStart.phase == Phase.ENDED)
         with reading(self._database) as connection:
@@ -150,7 +158,7 @@ def add_jobs(app: Celery, jobs: Jobs) -> None:
 
         app.task(run, name=job.name)
 
-    for job in (INDEX, WATCH, TICK, SUPERVISE, PINNING, TELL):
+    for job in (INDEX, WATCH, TICK, SUPERVISE, PINNING, TELL, NAMES):
         add(job)
     app.finalize()
 
@@ -209,7 +217,9 @@ def work(settings: WorkerSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     telling = {} if settings.notify is None else {TELL.name: TELL_SECONDS}
-    beat = Beat(sender, {INDEX.name: settings.index_seconds, WATCH.name: settings.watch_seconds, **telling})
+    naming = {} if settings.names is None else {NAMES.name: NAMES_SECONDS}
+    every = {INDEX.name: settings.index_seconds, WATCH.name: settings.watch_seconds, **telling, **naming}
+    beat = Beat(sender, every)
     beat.start()
     try:
         worker.start()
