@@ -10,7 +10,7 @@ import httpx
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ProfileInvalid, ProfileRefused
 from consilium_chain.keystore import open_keystore
-from consilium_chain.profiles import SignedProfile, parse_profile, sign_profile
+from consilium_chain.profiles import CONFIRMING, Profile, SignedProfile, host_of, parse_profile, sign_profile
 from consilium_core.visible_text import shown
 
 from consilium.node import Node
@@ -41,6 +41,11 @@ def publish_profile(node: Node[Any], file: str | Path, server: str) -> SignedPro
     if answer.status_code != httpx.codes.OK:
         raise ProfileRefused(server, _reason(answer))
     return signed
+
+
+def confirming_file(profile: Profile) -> str:
+    """The URL of the file by which the profile's site confirms the node; empty without a site."""
+    return f"https://{host_of(profile.site)}{CONFIRMING}" if profile.site else ""
 
 
 def _reason(answer: httpx.Response) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from consilium_core.notify import HOST, MAIL_ADDRESS
 from consilium_core.typed_toml import Section, parse_toml
@@ -25,6 +26,7 @@ from consilium_chain.typed_data import typed_data
 
 LONGEST_NAME, LONGEST_INSTITUTION, LONGEST_SITE, LONGEST_CONTACT = 60, 100, 200, 100  # characters
 MOST_BYTES = 2_048  # of a signed profile as JSON
+CONFIRMING = "/.well-known/consilium.txt"  # at the host of a profile's site: addresses that the host confirms (RFC 8615)
 STRUCT = {
     "account": "address", "updatedAt": "uint64", "name": "string", "institution": "string", "country": "string",
     "site": "string", "contact": "string",
@@ -79,6 +81,11 @@ class Profile(Section):
     country: Annotated[str, Field(description="ISO 3166-1 alpha-2"), _or_empty(_country)] = ""
     site: Annotated[str, Field(max_length=LONGEST_SITE, description="https URL"), _or_empty(_site)] = ""
     contact: Annotated[str, Field(max_length=LONGEST_CONTACT, description="e-mail address"), _or_empty(_contact)] = ""
+
+
+def host_of(site: str) -> str:
+    """The host of a profile's site; empty without a site."""
+    return urlsplit(site).hostname or ""
 
 
 class SignedProfile(Profile):

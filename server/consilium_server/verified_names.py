@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from http.client import HTTPS_PORT
 from typing import Any
-from urllib.parse import urlsplit
 
 from consilium_chain.ens import EnsNames
 from consilium_chain.errors import ChainUnreachable
+from consilium_chain.profiles import CONFIRMING, host_of
 from consilium_core.errors import NotSent
 from consilium_core.notify import Reach, Webhook, get
 from sqlalchemy import Connection, Engine, and_, delete, select, union, update
@@ -28,7 +28,6 @@ from consilium_server.database.tables import PoolRow, ProfileRow, TaskRow, Verif
 from consilium_server.index import store
 
 DOMAIN, ENS = "domain", "ens"
-WELL_KNOWN = "/.well-known/consilium.txt"
 MOST_BYTES = 65_536  # of the file: the addresses of 1,400 accounts
 AT_ONCE = 16  # names, each in its own thread
 MOST_NEW = 1_000  # accounts that one run takes up
@@ -109,7 +108,7 @@ class NameChecks:
                 return Answer(row, "" if self.ens is None else self.ens.name_of(row.account) or "")
             if self.reach is None or not row.name:
                 return Answer(row, "")
-            file = get(Webhook(f"https://{row.name}:{self.port}{WELL_KNOWN}"), MOST_BYTES, self.reach)
+            file = get(Webhook(f"https://{row.name}:{self.port}{CONFIRMING}"), MOST_BYTES, self.reach)
             return Answer(row, row.name if row.account.lower() in addresses(file) else "")
         except (NotSent, ChainUnreachable):
             return Answer(row, None)
@@ -150,11 +149,6 @@ def _confirmed(db: Session, where: Any, most: int, now: float) -> list[VerifiedN
 def forget_domain(connection: Connection, account: str) -> None:
     """A new profile's site is asked for at once."""
     connection.execute(delete(_NAMES).where(_NAMES.c.account == account, _NAMES.c.kind == DOMAIN))
-
-
-def host_of(site: str) -> str:
-    """The host of a profile's site; empty without a site."""
-    return urlsplit(site).hostname or ""
 
 
 def addresses(file: bytes) -> set[str]:

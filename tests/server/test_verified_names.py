@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from consilium_chain.ens import UNIVERSAL_RESOLVER, EnsNames
 from consilium_chain.ledger.structs import Role
-from consilium_chain.profiles import Profile, sign_profile
+from consilium_chain.profiles import CONFIRMING, Profile, sign_profile
 from consilium_chain.rpc.endpoint import Endpoint
 from consilium_chain.rpc.local_node import LocalNode
 from consilium_core.notify import STRANGERS
@@ -24,7 +24,6 @@ from consilium_server.verified_names import (
     HELD,
     KEPT,
     NOT_CONFIRMED,
-    WELL_KNOWN,
     NameChecks,
     checks_of,
 )
@@ -68,7 +67,7 @@ class World:
         assert answer.status_code == 200, answer.text
 
     def serve(self, file: str) -> None:
-        self.host.pages[WELL_KNOWN] = file.encode()
+        self.host.pages[CONFIRMING] = file.encode()
 
     def turn(self, seconds: float = 0.0) -> None:
         self.at += seconds
@@ -98,7 +97,7 @@ def test_a_host_confirms_the_accounts_of_its_file_and_no_other(world: World) -> 
     world.serve(f"# our nodes\r\n{NODE.address.upper().replace('0X', '0x')}\r\n")
     world.turn()
     assert world.names() == CONFIRMED_NODE
-    assert {path for _, path in world.host.asked} == {WELL_KNOWN}
+    assert {path for _, path in world.host.asked} == {CONFIRMING}
     found = world.client.get("/v1/search", params={"q": HOOK[:8]}).json()["items"]
     assert [(one["account"], one["name"]) for one in found] == [(NODE.address, HOOK)]
 
@@ -222,7 +221,7 @@ def test_a_redirect_is_not_followed_and_a_wrong_certificate_confirms_nothing(wor
     world.publish(TWIN, site="https://not-in-the-certificate.example.org")
     world.turn()
     assert world.names() == []
-    assert [path for _, path in world.host.asked] == [WELL_KNOWN]
+    assert [path for _, path in world.host.asked] == [CONFIRMING]
 
 
 def test_more_names_than_threads_are_all_asked_in_one_turn(world: World) -> None:

@@ -3,12 +3,13 @@ import { useQueryClient, type QueryClient, type QueryKey } from '@tanstack/react
 import { useEffect, useState } from 'react'
 import { addEvent, isConcerned, nothing } from '../lib/concern'
 import { notify } from '../lib/notifications'
+import { spaced } from '../lib/spaced'
 import { BASE } from './client'
 
 export type Live = 'connecting' | 'live' | 'lost'
 
 const GATHER = 300 // milliseconds: a round ends with many events at once
-const LISTS = 5_000 // milliseconds between two refreshes of lists and sums, which any event may change
+const BETWEEN = 5_000 // milliseconds between two refreshes: an event a second does not mean a request a second
 
 function refresh(client: QueryClient, isDue: (key: QueryKey) => boolean) {
   void client.invalidateQueries({ predicate: ({ queryKey }) => isDue(queryKey) })
@@ -69,33 +70,26 @@ export function useLive(): Live {
   const [state, setState] = useState<Live>('connecting')
   useEffect(() => {
     let concern = nothing()
-    let gathered: ReturnType<typeof setTimeout> | undefined
-    let listed: ReturnType<typeof setTimeout> | undefined
-    let refreshedAt = 0
+    const concerned = spaced(GATHER, BETWEEN, () => {
+      const about = concern
+      concern = nothing()
+      refresh(client, (key) => isConcerned(key, about))
+    })
+    const lists = spaced(GATHER, BETWEEN, () => {
+      refresh(client, ([kind]) => kind !== 'task' && kind !== 'profile') // sums may change; no event is about a profile
+    })
     const stop = listenTogether((heard) => {
       if ('state' in heard) setState(heard.state)
       if ('reorg' in heard) void client.invalidateQueries()
       if (!('chain' in heard)) return
       void notify(heard.chain)
       addEvent(concern, heard.chain)
-      gathered ??= setTimeout(() => {
-        gathered = undefined
-        const about = concern
-        refresh(client, (key) => isConcerned(key, about))
-        concern = nothing()
-      }, GATHER)
-      listed ??= setTimeout(
-        () => {
-          listed = undefined
-          refreshedAt = Date.now()
-          refresh(client, ([kind]) => kind !== 'task' && kind !== 'profile') // no event is about a profile
-        },
-        Math.max(GATHER, refreshedAt + LISTS - Date.now()),
-      )
+      concerned.call()
+      lists.call()
     })
     return () => {
-      clearTimeout(gathered)
-      clearTimeout(listed)
+      concerned.stop()
+      lists.stop()
       stop()
     }
   }, [client])

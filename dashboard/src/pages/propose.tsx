@@ -317,6 +317,11 @@ function Aggregator({
           { tokens: columns.slashed, of: (one) => one.burnt },
         ]}
       />
+      {chosen && (
+        <p>
+          {words.chosen} <Account of={chosen.node} as="aggregator" />
+        </p>
+      )}
       {chosen && lacks(chosen) > 0n && (
         <p className="notice wait" role="status">
           {words.bondShort(formatTokens(lacks(chosen)))}

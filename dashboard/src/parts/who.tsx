@@ -1,4 +1,4 @@
-/** The profile that an account signed; nothing without one. */
+/** The profile that an account signed, and its confirmed names; nothing without any. */
 import { useQuery } from '@tanstack/react-query'
 import { profile } from '../api/profiles'
 import { LOCALE } from '../lib/language'
@@ -9,8 +9,10 @@ const words = say.profile
 const countries = new Intl.DisplayNames([LOCALE], { type: 'region' })
 
 export function Who({ of }: { of: string }) {
-  const { data: found } = useQuery(profile(of))
-  const shown = found && [
+  const { data: known } = useQuery(profile(of))
+  if (!known) return null
+  const { profile: found, domain, ens } = known
+  const texts = found && [
     ['name', <bdi key="name">{found.name}</bdi>] as const,
     ['institution', <bdi key="institution">{found.institution}</bdi>] as const,
     ['country', countries.of(found.country || 'ZZ')] as const,
@@ -27,13 +29,32 @@ export function Who({ of }: { of: string }) {
       </a>,
     ] as const,
   ]
-  if (!found || !shown) return null
+  const confirmed = [domain, ens].filter((one) => one !== null)
   return (
     <section className="card" aria-label={words.title}>
-      <Facts of={shown.filter(([field]) => found[field] !== '').map(([field, value]) => [words[field], value])} />
-      <p className="soft small">
-        {words.means} <Time of={found.updated_at} />
-      </p>
+      <Facts
+        of={[
+          ...confirmed.map(({ kind, name, verified_at }) => {
+            const value = (
+              <>
+                <b className="good">✓ {name}</b>{' '}
+                <span className="soft small">
+                  {words.asked[kind]} <Time of={verified_at} />
+                </span>
+              </>
+            )
+            return [words.confirmed[kind], value] as const
+          }),
+          ...(texts ?? [])
+            .filter(([field]) => found?.[field] !== '')
+            .map(([field, value]) => [words[field], value] as const),
+        ]}
+      />
+      {found && (
+        <p className="soft small">
+          {words.means} <Time of={found.updated_at} />
+        </p>
+      )}
     </section>
   )
 }

@@ -6,7 +6,15 @@ export const profile = {
   country: 'Country',
   site: 'Site',
   contact: 'Contact',
-  means: 'This account signed these texts about itself. Nobody checked them. Signed',
+  means: 'This account signed these texts about itself. Only confirmed lines were checked. Signed',
+  confirmed: { domain: 'Confirmed domain', ens: 'Confirmed ENS name' },
+  asked: { domain: 'A file there names this address. Asked', ens: 'The name leads to this address. Asked' },
+  confirms: {
+    domain: (host: string) => `${host} confirms this address`,
+    ens: (name: string) => `ENS confirms ${name}`,
+  },
+  confirm: (account: string, file: string) =>
+    `To confirm the site, put \`${account}\` on a line of \`${file}\`. A server that confirms names asks soon after each publication, then once an hour.`,
   open: 'Set the public profile…',
   lead: 'All pages show this name beside your address. Your wallet signs it, and no transaction is sent. Leave a field empty to show none.',
   hints: {

@@ -76,6 +76,7 @@ export const propose = {
   aggregator: '3. The aggregator',
   aggregatorMeans: (bond: string) =>
     `It collects the updates and publishes their sums. To join, it needs ${bond} tokens of free stake for its bond.`,
+  chosen: 'Chosen:',
   noAggregator: 'Nobody has staked as an aggregator.',
   choose: (account: string) => `Choose ${account}`,
   bondFree: 'enough',

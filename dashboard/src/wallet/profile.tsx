@@ -6,7 +6,7 @@ import { useConfig } from 'wagmi'
 import { signTypedData } from 'wagmi/actions'
 import { answer, api, ApiProblem } from '../api/client'
 import { profile } from '../api/profiles'
-import { Card, Loading, Notice } from '../parts/basics'
+import { Card, Coded, Loading, Notice } from '../parts/basics'
 import { Shown } from '../parts/dialog'
 import * as say from '../strings'
 import { useIsContract, usePlace, useRefusal } from './provider'
@@ -58,6 +58,7 @@ export default function ProfileForm({ account }: { account: Address }) {
   const isContract = useIsContract(account)
   const refusal = useRefusal()
   const [sending, setSending] = useState<State>({ state: 'idle' })
+  const site = known?.profile?.site
   const isSigning = sending.state === 'signing'
   if (isPending) return <Loading />
   if (isContract) return <Card title={words.title}>{words.contract}</Card>
@@ -98,7 +99,7 @@ export default function ProfileForm({ account }: { account: Address }) {
                 {words[field]}
                 <input
                   name={field}
-                  defaultValue={known?.[field]}
+                  defaultValue={known?.profile?.[field]}
                   placeholder={words.hints[field]}
                   required={field === 'name'}
                   maxLength={field === 'country' ? 2 : 200}
@@ -116,6 +117,11 @@ export default function ProfileForm({ account }: { account: Address }) {
             {isSigning && <Notice kind="wait">{words.signing}</Notice>}
             {sending.state === 'done' && <Notice kind="good">{words.done}</Notice>}
           </div>
+          {site && !known.domain && (
+            <p className="soft small">
+              <Coded text={words.confirm(account, `${new URL(site).origin}/.well-known/consilium.txt`)} />
+            </p>
+          )}
           {sending.state === 'failed' && <Notice kind="bad">{sending.why}</Notice>}
         </form>
       </Shown>

@@ -80,6 +80,7 @@ export const propose: typeof en.propose = {
   aggregator: '3. Der Aggregator',
   aggregatorMeans: (bond) =>
     `Er sammelt die Updates und veröffentlicht ihre Summen. Um beizutreten, braucht er ${bond} Token freien Stake für seine Kaution.`,
+  chosen: 'Gewählt:',
   noAggregator: 'Niemand hat Stake als Aggregator.',
   choose: (account) => `${account} wählen`,
   bondFree: 'genug',

@@ -80,6 +80,7 @@ export const propose: typeof en.propose = {
   aggregator: '3. El agregador',
   aggregatorMeans: (bond) =>
     `Recoge las actualizaciones y publica sus sumas. Para unirse, necesita ${bond} tokens de stake libre para su fianza.`,
+  chosen: 'Elegido:',
   noAggregator: 'Nadie tiene stake como agregador.',
   choose: (account) => `Elegir ${account}`,
   bondFree: 'suficiente',

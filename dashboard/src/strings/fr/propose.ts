@@ -81,6 +81,7 @@ export const propose: typeof en.propose = {
   aggregator: '3. L’agrégateur',
   aggregatorMeans: (bond) =>
     `Il collecte les mises à jour et publie leurs sommes. Pour s’inscrire, il lui faut ${bond} jetons de stake libre pour sa caution.`,
+  chosen: 'Choisi :',
   noAggregator: 'Personne n’a de stake comme agrégateur.',
   choose: (account) => `Choisir ${account}`,
   bondFree: 'assez',
