@@ -26,7 +26,7 @@ from consilium_chain.typed_data import typed_data
 
 LONGEST_NAME, LONGEST_INSTITUTION, LONGEST_SITE, LONGEST_CONTACT = 60, 100, 200, 100  # characters
 MOST_BYTES = 2_048  # of a signed profile as JSON
-CONFIRMING = "/.well-known/consilium.txt"  # at the host of a profile's site: addresses that the host confirms (RFC 8615)
+CONFIRMING = "/.well-known/consilium.txt"  # at a site's host: addresses that it confirms (RFC 8615)
 STRUCT = {
     "account": "address", "updatedAt": "uint64", "name": "string", "institution": "string", "country": "string",
     "site": "string", "contact": "string",

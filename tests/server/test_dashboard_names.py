@@ -10,6 +10,9 @@ from browser_driver import Watched, chromium, context_of
 from consilium_chain.ledger.structs import Role
 from consilium_chain.profiles import Profile, sign_profile
 from consilium_server.api.dashboard import built
+from consilium_server.database.engine import writing
+from consilium_server.database.tables import VerifiedNameRow
+from consilium_server.index import store
 from dashboard_driver import NEEDED, violations
 from eth_account import Account
 from fastapi.testclient import TestClient
@@ -89,7 +92,9 @@ def test_hostile_names_leave_all_other_rows_as_they_are(watched: Watched) -> Non
 
     def profiles(route: Route) -> None:
         texts = dict.fromkeys(("institution", "country", "site", "contact"), "")
-        route.fulfill(json={"items": [{"account": first, "name": sent, **texts, "updated_at": 1, "signature": "0x"}]})
+        signed = {"account": first, "name": sent, **texts, "updated_at": 1, "signature": "0x"}
+        confirmed = {"account": first, "kind": "domain", "name": sent, "verified_at": 1}
+        route.fulfill(json={"items": [signed], "names": [confirmed]})
 
     page.route("**/v1/tasks?**", tasks)
     page.route("**/v1/profiles?**", profiles)
@@ -140,6 +145,40 @@ def test_a_name_stands_beside_its_address_and_comes_in_one_request(watched: Watc
     expect(page.get_by_role("link", name="Explorer")).to_have_attribute(
         "href", f"https://explorer.example.org/address/{NODE.address}"
     )
+    assert violations(page) == []
+
+
+def test_a_confirmed_domain_has_a_mark_that_no_name_can_have(network: IndexedNetwork, watched: Watched) -> None:
+    page, (imitator, other) = watched.page, HOSPITALS[1:3]
+    imitated = f"{PROFILE.name} ✓ x.example.org"
+
+    def profiles(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        body["items"].append({**body["items"][0], "account": imitator, "name": imitated})
+        route.fulfill(response=answer, json=body)
+
+    now = int(time.time())
+    rows = [
+        VerifiedNameRow(NODE.address, "domain", "x.example.org", now, now),
+        VerifiedNameRow(other, "ens", "klinikum.eth", now, now),
+    ]
+    with writing(network.engine) as connection:
+        store.add(connection, rows)
+    page.route("**/v1/profiles?**", profiles)
+    go(page, "/nodes?role=hospital")
+    marked = page.locator("td .account").filter(has=page.get_by_role("img", name="confirm"))
+    expect(page.locator("td .account", has_text=imitated)).to_be_visible()
+    expect(marked).to_have_count(2)
+    expect(marked.filter(has=page.get_by_role("img", name="x.example.org confirms this address"))).to_contain_text(
+        PROFILE.name
+    )
+    expect(marked.filter(has=page.get_by_role("img", name="ENS confirms klinikum.eth"))).to_contain_text("klinikum.eth")
+    assert violations(page) == []
+    marked.filter(has_text=PROFILE.name).click()
+    card = page.get_by_role("region", name="Profile")
+    expect(card).to_contain_text("Confirmed domain")
+    expect(card).to_contain_text("✓ x.example.org")
     assert violations(page) == []
 
 
