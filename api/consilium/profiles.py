@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ProfileInvalid, ProfileRefused
 from consilium_chain.keystore import open_keystore
-from consilium_chain.profiles import CONFIRMING, Profile, SignedProfile, host_of, parse_profile, sign_profile
+from consilium_chain.profiles import confirming_file, parse_profile, sign_profile
 from consilium_core.visible_text import shown
 
 from consilium.node import Node
@@ -19,7 +19,15 @@ TIMEOUT = 20.0  # seconds
 LONGEST_REASON = 300  # characters
 
 
-def publish_profile(node: Node[Any], file: str | Path, server: str) -> SignedProfile:
+class Published(NamedTuple):
+    """`confirming_file`: URL at the profile's site, which confirms accounts by lines there; empty without a site."""
+
+    name: str
+    account: str
+    confirming_file: str
+
+
+def publish_profile(node: Node[Any], file: str | Path, server: str) -> Published:
     """Signs the profile in a TOML file with the node's key, and sends it to a server's API (its URL).
 
     Raises ProfileInvalid, ProfileRefused, KeystoreError, DeploymentInvalid.
@@ -40,12 +48,7 @@ def publish_profile(node: Node[Any], file: str | Path, server: str) -> SignedPro
         raise ProfileRefused(server, f"no answer ({type(error).__name__}); check the URL") from error
     if answer.status_code != httpx.codes.OK:
         raise ProfileRefused(server, _reason(answer))
-    return signed
-
-
-def confirming_file(profile: Profile) -> str:
-    """The URL of the file by which the profile's site confirms the node; empty without a site."""
-    return f"https://{host_of(profile.site)}{CONFIRMING}" if profile.site else ""
+    return Published(signed.name, account.address, confirming_file(signed.site))
 
 
 def _reason(answer: httpx.Response) -> str:

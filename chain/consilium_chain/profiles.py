@@ -88,6 +88,11 @@ def host_of(site: str) -> str:
     return urlsplit(site).hostname or ""
 
 
+def confirming_file(site: str) -> str:
+    """The URL of the file that confirms accounts at a site's host; empty without a site."""
+    return f"https://{host_of(site)}{CONFIRMING}" if site else ""
+
+
 class SignedProfile(Profile):
     """`updated_at`: Unix seconds by the signer's clock."""
 

@@ -6,19 +6,25 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from consilium_chain.errors import ProfileInvalid
+from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.structs import Role
 from consilium_chain.profiles import MOST_BYTES, Profile, SignedProfile, parse_profile, sign_profile
+from consilium_cli import main
+from consilium_cli.nodes import commands
+from consilium_core.private_files import write_private_file
 from consilium_core.visible_text import parse_own_name
 from eth_account import Account
 from fastapi.testclient import TestClient
 from httpx2 import Response
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from indexed_network import CHAIN_ID, TASK_FILE, IndexedNetwork, app_of, hash_of
+from indexed_network import CHAIN_ID, TASK_FILE, IndexedNetwork, app_of, hash_of, served
+from typer.testing import CliRunner
 
 JSON = {"Content-Type": "application/json"}
 NODE, STRANGER = Account.create(), Account.create()
@@ -190,6 +196,28 @@ def test_put_profile_is_limited(network: IndexedNetwork) -> None:
     with TestClient(app_of(network, limits={"files_per_hour": 2})) as client:
         found = [put(client, signed(network, at=NOW + n)).status_code for n in range(3)]
     assert found == [200, 200, 429]
+
+
+def test_set_profile_sends_it_and_names_the_file_that_confirms_the_site(
+    network: IndexedNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, password, book, file = (tmp_path / name for name in ("key.json", "password", "book.json", "profile.toml"))
+    write_keystore(key, NODE, "secret", LIGHT_SCRYPT_N)
+    write_private_file(password, "secret")
+    network.deployment.write(book)
+    settings = SimpleNamespace(keystore=key, password_file=password, deployment=book)
+    monkeypatch.setattr(commands, "_open", lambda *_: SimpleNamespace(settings=settings))
+    with served(app_of(network)) as url:
+        for site, confirming in ((FULL.site, "https://x.example.org/.well-known/consilium.txt"), ("", "")):
+            file.write_text(f'name = "Klinikum"\nsite = "{site}"\n')
+            said = CliRunner().invoke(main.app, ["hospital", "set-profile", str(file), "--server", url])
+            assert said.exit_code == 0, said.output
+            wanted = [f"{url} shows this node as Klinikum"]
+            wanted += [f"To confirm the site, put {NODE.address} on a line of {confirming}"] if confirming else []
+            assert [
+                line for line in said.output.splitlines() if not line.startswith("{")
+            ] == wanted  # without the server's log
+            time.sleep(1)  # a profile's time has whole seconds
 
 
 def test_list_profiles_takes_a_hundred_accounts(client: TestClient) -> None:

@@ -73,13 +73,12 @@ def add_shared_commands(app: typer.Typer, role: Role) -> None:
         home: Path = home_option,
     ) -> None:
         """Signs this node's public profile, and sends it to a server. A later one replaces it."""
-        from consilium.profiles import confirming_file, publish_profile
+        from consilium.profiles import publish_profile
 
-        node = _open(role, home)
-        profile = publish_profile(node, file, server)
-        typer.echo(f"{server} shows this node as {profile.name}")
-        if page := confirming_file(profile):
-            typer.echo(f"To confirm the site, put {node.address} on a line of {page}")
+        shown = publish_profile(_open(role, home), file, server)
+        typer.echo(f"{server} shows this node as {shown.name}")
+        if shown.confirming_file:
+            typer.echo(f"To confirm the site, put {shown.account} on a line of {shown.confirming_file}")
 
     @app.command("unstake")
     def unstake(whole_tokens: TokensArgument = None, home: Path = home_option, yes: YesOption = False) -> None:
