@@ -1,7 +1,9 @@
+import { useState } from 'react'
 import { Link, useSearchParams } from 'react-router'
 import { chosenOf } from '../lib/compared'
 import { isRole } from '../lib/enums'
-import { Account, Card, Crumbs, Fault, Loading, Page } from '../parts/basics'
+import { rowsAtFirst } from '../lib/screen'
+import { Account, Card, Crumbs, Fault, Loading, Page, useLater } from '../parts/basics'
 import { decisionsOf, useFound, type Decision } from '../parts/decision'
 import { Table } from '../parts/table'
 import * as say from '../strings'
@@ -17,6 +19,9 @@ export default function Compare() {
   const known = found.filter((one) => one !== null)
   const isLoading = known.length < nodes.length && !error // at once, so that nothing jumps
   const rows = known.map(decisionsOf)
+  const lines = [{ name: say.columns.node, at: -1 }, ...(rows[0] ?? []).map(({ name }, at) => ({ name, at }))]
+  const isDue = useLater(known.length > 0 && !isLoading)
+  const [few] = useState(() => rowsAtFirst() / 2) // of a phone; a desk has all
   return (
     <Page title={words.title} lead={words.lead} crumbs={<Crumbs role={role} />}>
       {error && <Fault error={error} />}
@@ -30,7 +35,7 @@ export default function Compare() {
         <Card title={say.roles[role]}>
           <Table
             caption={words.title}
-            rows={[{ name: say.columns.node, at: -1 }, ...(rows[0] ?? []).map(({ name }, at) => ({ name, at }))]}
+            rows={isDue ? lines : lines.slice(0, few)}
             keyOf={(row) => row.name}
             columns={[
               { text: words.decision, of: (row) => <b>{row.name}</b> },

@@ -230,18 +230,22 @@ export function Loading({ isTall = false }: { isTall?: boolean }) {
   )
 }
 
-/** The lower part of a page. It is laid out after the upper part, in a task of the browser's own, so that a slow phone
- * reacts between two.
+/** True in a task of the browser's own after the upper part of a page, so that a slow phone reacts between two.
  * `after`: true once the upper part has its height, so that nothing moves under a finger.
  */
-export function Later({ after = true, children }: { after?: boolean; children: ReactNode }) {
+export function useLater(after: boolean): boolean {
   const [isDue, setDue] = useState(false)
   useEffect(() => {
     if (!after) return
     const timer = setTimeout(() => setDue(true))
     return () => clearTimeout(timer)
   }, [after])
-  return isDue ? children : null
+  return isDue
+}
+
+/** The lower part of a page, laid out after the upper part. */
+export function Later({ after = true, children }: { after?: boolean; children: ReactNode }) {
+  return useLater(after) ? children : null
 }
 
 /** What is made once somebody opens it, because hundreds of rows cost a slow phone seconds. `isMade`: it is there anyway. */
