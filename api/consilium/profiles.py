@@ -10,7 +10,7 @@ import httpx
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ProfileInvalid, ProfileRefused
 from consilium_chain.keystore import open_keystore
-from consilium_chain.profiles import confirming_file, parse_profile, sign_profile
+from consilium_chain.profiles import parse_profile, sign_profile, verification_file
 from consilium_core.visible_text import shown
 
 from consilium.node import Node
@@ -20,11 +20,11 @@ LONGEST_REASON = 300  # characters
 
 
 class Published(NamedTuple):
-    """`confirming_file`: URL at the profile's site, which confirms accounts by lines there; empty without a site."""
+    """`verification_file`: URL at the profile's site, which verifies accounts by lines there; empty without a site."""
 
     name: str
     account: str
-    confirming_file: str
+    verification_file: str
 
 
 def publish_profile(node: Node[Any], file: str | Path, server: str) -> Published:
@@ -48,7 +48,7 @@ def publish_profile(node: Node[Any], file: str | Path, server: str) -> Published
         raise ProfileRefused(server, f"no answer ({type(error).__name__}); check the URL") from error
     if answer.status_code != httpx.codes.OK:
         raise ProfileRefused(server, _reason(answer))
-    return Published(signed.name, account.address, confirming_file(signed.site))
+    return Published(signed.name, account.address, verification_file(signed.site))
 
 
 def _reason(answer: httpx.Response) -> str:

@@ -26,7 +26,7 @@ from consilium_chain.typed_data import typed_data
 
 LONGEST_NAME, LONGEST_INSTITUTION, LONGEST_SITE, LONGEST_CONTACT = 60, 100, 200, 100  # characters
 MOST_BYTES = 2_048  # of a signed profile as JSON
-CONFIRMING = "/.well-known/consilium.txt"  # at a site's host: addresses that it confirms (RFC 8615)
+WELL_KNOWN = "/.well-known/consilium.txt"  # at a site's host: addresses that it verifies (RFC 8615)
 STRUCT = {
     "account": "address", "updatedAt": "uint64", "name": "string", "institution": "string", "country": "string",
     "site": "string", "contact": "string",
@@ -88,9 +88,9 @@ def host_of(site: str) -> str:
     return urlsplit(site).hostname or ""
 
 
-def confirming_file(site: str) -> str:
-    """The URL of the file that confirms accounts at a site's host; empty without a site."""
-    return f"https://{host_of(site)}{CONFIRMING}" if site else ""
+def verification_file(site: str) -> str:
+    """The URL of the file that verifies accounts at a site's host; empty without a site."""
+    return f"https://{host_of(site)}{WELL_KNOWN}" if site else ""
 
 
 class SignedProfile(Profile):

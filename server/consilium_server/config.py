@@ -138,7 +138,7 @@ class NotifySettings(Section):
 
 
 class NameSettings(Section):
-    """Means by which the worker confirms accounts' names."""
+    """Means by which the worker verifies accounts' names."""
 
     domains: Annotated[bool, Field(description="asks the hosts of profiles' sites for a file with the address")] = True
     ens_url: Annotated[

@@ -1,6 +1,6 @@
-"""Names of accounts that another side confirms: the host of a profile's site by a file there, and a primary ENS name.
+"""Names of accounts that another side verifies: the host of a profile's site by a file there, and a primary ENS name.
 
-A worker asks, because the hosts are strangers' (`consilium_core.notify`). The API shows the names that were confirmed
+A worker asks, because the hosts are strangers' (`consilium_core.notify`). The API shows the names that were verified
 within `KEPT`.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from consilium_chain.ens import EnsNames
 from consilium_chain.errors import ChainUnreachable
-from consilium_chain.profiles import CONFIRMING, host_of
+from consilium_chain.profiles import WELL_KNOWN, host_of
 from consilium_core.errors import NotSent
 from consilium_core.notify import Reach, Webhook, get
 from sqlalchemy import Connection, Engine, and_, delete, select, union, update
@@ -33,14 +33,14 @@ AT_ONCE = 16  # names, each in its own thread
 MOST_NEW = 1_000  # accounts that one run takes up
 SECONDS = 20.0  # of a run, after which no name is begun
 HELD = 300.0  # seconds of a name; longer than its answer can take
-CONFIRMED, NOT_CONFIRMED = 86_400.0, 3_600.0  # seconds to the next question
-KEPT = 3 * 86_400  # seconds of a confirmed name whose host does not answer any more
+VERIFIED, NOT_VERIFIED = 86_400.0, 3_600.0  # seconds to the next question
+KEPT = 3 * 86_400  # seconds of a verified name whose host does not answer any more
 _NAMES = store.table_of(VerifiedNameRow)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`name`: the confirmed one, empty without any, None if the question had no answer."""
+    """`name`: the verified one, empty without any, None if the question had no answer."""
 
     row: VerifiedNameRow
     name: str | None
@@ -108,14 +108,14 @@ class NameChecks:
                 return Answer(row, "" if self.ens is None else self.ens.name_of(row.account) or "")
             if self.reach is None or not row.name:
                 return Answer(row, "")
-            file = get(Webhook(f"https://{row.name}:{self.port}{CONFIRMING}"), MOST_BYTES, self.reach)
+            file = get(Webhook(f"https://{row.name}:{self.port}{WELL_KNOWN}"), MOST_BYTES, self.reach)
             return Answer(row, row.name if row.account.lower() in addresses(file) else "")
         except (NotSent, ChainUnreachable):
             return Answer(row, None)
 
     def _note(self, connection: Connection, answer: Answer, now: float) -> None:
         """Without an answer the name stays as it is, until `KEPT`. A row that changed meanwhile is left alone."""
-        values: dict[str, Any] = {"next_at": now + (CONFIRMED if answer.name else NOT_CONFIRMED)}
+        values: dict[str, Any] = {"next_at": now + (VERIFIED if answer.name else NOT_VERIFIED)}
         if answer.name is not None:
             values |= {"name": answer.name, "verified_at": int(now)}
         is_held = _is(answer.row) & (_NAMES.c.next_at == now + HELD)
@@ -128,16 +128,16 @@ def checks_of(settings: NameSettings, database: Engine) -> NameChecks:
 
 
 def names_of(db: Session, accounts: Sequence[str], now: float) -> list[VerifiedNameRow]:
-    """Confirmed names of these accounts."""
-    return _confirmed(db, VerifiedNameRow.account.in_(accounts), len(accounts) * 2, now)
+    """Verified names of these accounts."""
+    return _verified(db, VerifiedNameRow.account.in_(accounts), len(accounts) * 2, now)
 
 
 def names_with(db: Session, words: str, most: int, now: float) -> list[VerifiedNameRow]:
-    """Confirmed names that have the words, which are in lower case."""
-    return _confirmed(db, VerifiedNameRow.name.contains(words, autoescape=True), most, now)
+    """Verified names that have the words, which are in lower case."""
+    return _verified(db, VerifiedNameRow.name.contains(words, autoescape=True), most, now)
 
 
-def _confirmed(db: Session, where: Any, most: int, now: float) -> list[VerifiedNameRow]:
+def _verified(db: Session, where: Any, most: int, now: float) -> list[VerifiedNameRow]:
     """A domain counts while it is that of its profile's site."""
     query = select(VerifiedNameRow, ProfileRow.signed["site"].as_string())
     query = query.outerjoin(ProfileRow, ProfileRow.account == VerifiedNameRow.account)

@@ -208,12 +208,12 @@ def test_set_profile_sends_it_and_names_the_file_that_confirms_the_site(
     settings = SimpleNamespace(keystore=key, password_file=password, deployment=book)
     monkeypatch.setattr(commands, "_open", lambda *_: SimpleNamespace(settings=settings))
     with served(app_of(network)) as url:
-        for site, confirming in ((FULL.site, "https://x.example.org/.well-known/consilium.txt"), ("", "")):
+        for site, verifying in ((FULL.site, "https://x.example.org/.well-known/consilium.txt"), ("", "")):
             file.write_text(f'name = "Klinikum"\nsite = "{site}"\n')
             said = CliRunner().invoke(main.app, ["hospital", "set-profile", str(file), "--server", url])
             assert said.exit_code == 0, said.output
             wanted = [f"{url} shows this node as Klinikum"]
-            wanted += [f"To confirm the site, put {NODE.address} on a line of {confirming}"] if confirming else []
+            wanted += [f"To verify the site, put {NODE.address} on a line of {verifying}"] if verifying else []
             assert [
                 line for line in said.output.splitlines() if not line.startswith("{")
             ] == wanted  # without the server's log

@@ -93,8 +93,8 @@ def test_hostile_names_leave_all_other_rows_as_they_are(watched: Watched) -> Non
     def profiles(route: Route) -> None:
         texts = dict.fromkeys(("institution", "country", "site", "contact"), "")
         signed = {"account": first, "name": sent, **texts, "updated_at": 1, "signature": "0x"}
-        confirmed = {"account": first, "kind": "domain", "name": sent, "verified_at": 1}
-        route.fulfill(json={"items": [signed], "names": [confirmed]})
+        verified = {"account": first, "kind": "domain", "name": sent, "verified_at": 1}
+        route.fulfill(json={"items": [signed], "names": [verified]})
 
     page.route("**/v1/tasks?**", tasks)
     page.route("**/v1/profiles?**", profiles)
@@ -148,7 +148,7 @@ def test_a_name_stands_beside_its_address_and_comes_in_one_request(watched: Watc
     assert violations(page) == []
 
 
-def test_a_confirmed_domain_has_a_mark_that_no_name_can_have(network: IndexedNetwork, watched: Watched) -> None:
+def test_a_verified_domain_has_a_mark_that_no_name_can_have(network: IndexedNetwork, watched: Watched) -> None:
     page, (imitator, other) = watched.page, HOSPITALS[1:3]
     imitated = f"{PROFILE.name} ✓ x.example.org"
 
@@ -167,17 +167,17 @@ def test_a_confirmed_domain_has_a_mark_that_no_name_can_have(network: IndexedNet
         store.add(connection, rows)
     page.route("**/v1/profiles?**", profiles)
     go(page, "/nodes?role=hospital")
-    marked = page.locator("td .account").filter(has=page.get_by_role("img", name="confirm"))
+    marked = page.locator("td .account").filter(has=page.get_by_role("img", name="verifies"))
     expect(page.locator("td .account", has_text=imitated)).to_be_visible()
     expect(marked).to_have_count(2)
-    expect(marked.filter(has=page.get_by_role("img", name="x.example.org confirms this address"))).to_contain_text(
+    expect(marked.filter(has=page.get_by_role("img", name="x.example.org verifies this address"))).to_contain_text(
         PROFILE.name
     )
-    expect(marked.filter(has=page.get_by_role("img", name="ENS confirms klinikum.eth"))).to_contain_text("klinikum.eth")
+    expect(marked.filter(has=page.get_by_role("img", name="ENS verifies klinikum.eth"))).to_contain_text("klinikum.eth")
     assert violations(page) == []
     marked.filter(has_text=PROFILE.name).click()
     card = page.get_by_role("region", name="Profile")
-    expect(card).to_contain_text("Confirmed domain")
+    expect(card).to_contain_text("Verified domain")
     expect(card).to_contain_text("✓ x.example.org")
     assert violations(page) == []
 

@@ -1,4 +1,4 @@
-"""Names that another side confirms, with hosts and contracts that lie, are silent, or are not theirs."""
+"""Names that another side verifies, with hosts and contracts that lie, are silent, or are not theirs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from consilium_chain.ens import UNIVERSAL_RESOLVER, EnsNames
 from consilium_chain.ledger.structs import Role
-from consilium_chain.profiles import CONFIRMING, Profile, sign_profile
+from consilium_chain.profiles import WELL_KNOWN, Profile, sign_profile
 from consilium_chain.rpc.endpoint import Endpoint
 from consilium_chain.rpc.local_node import LocalNode
 from consilium_core.notify import STRANGERS
@@ -20,10 +20,10 @@ from consilium_server.config import NameSettings
 from consilium_server.database.engine import open_database
 from consilium_server.verified_names import (
     AT_ONCE,
-    CONFIRMED,
     HELD,
     KEPT,
-    NOT_CONFIRMED,
+    NOT_VERIFIED,
+    VERIFIED,
     NameChecks,
     checks_of,
 )
@@ -67,7 +67,7 @@ class World:
         assert answer.status_code == 200, answer.text
 
     def serve(self, file: str) -> None:
-        self.host.pages[CONFIRMING] = file.encode()
+        self.host.pages[WELL_KNOWN] = file.encode()
 
     def turn(self, seconds: float = 0.0) -> None:
         self.at += seconds
@@ -85,7 +85,7 @@ def world(tmp_path: Path, database_url: str) -> Iterator[World]:
         yield World(tmp_path, database_url, servers)
 
 
-CONFIRMED_NODE = [(NODE.address, "domain", HOOK)]
+NODES_NAME = [(NODE.address, "domain", HOOK)]
 
 
 # Domains
@@ -96,8 +96,8 @@ def test_a_host_confirms_the_accounts_of_its_file_and_no_other(world: World) -> 
     world.publish(TWIN)
     world.serve(f"# our nodes\r\n{NODE.address.upper().replace('0X', '0x')}\r\n")
     world.turn()
-    assert world.names() == CONFIRMED_NODE
-    assert {path for _, path in world.host.asked} == {CONFIRMING}
+    assert world.names() == NODES_NAME
+    assert {path for _, path in world.host.asked} == {WELL_KNOWN}
     found = world.client.get("/v1/search", params={"q": HOOK[:8]}).json()["items"]
     assert [(one["account"], one["name"]) for one in found] == [(NODE.address, HOOK)]
 
@@ -122,13 +122,13 @@ def test_an_address_that_is_taken_out_loses_the_name_at_the_next_question(world:
     world.serve(NODE.address)
     world.turn()
     world.serve("# nothing")
-    world.turn(CONFIRMED - 1)
-    assert world.names() == CONFIRMED_NODE
+    world.turn(VERIFIED - 1)
+    assert world.names() == NODES_NAME
     world.turn(2)
     assert world.names() == []
     world.serve(NODE.address)
-    world.turn(NOT_CONFIRMED + 1)
-    assert world.names() == CONFIRMED_NODE
+    world.turn(NOT_VERIFIED + 1)
+    assert world.names() == NODES_NAME
 
 
 def test_a_silent_host_keeps_its_name_for_days_and_not_longer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,8 +136,8 @@ def test_a_silent_host_keeps_its_name_for_days_and_not_longer(world: World, monk
     world.serve(NODE.address)
     world.turn()
     world.host.status = 503
-    world.turn(CONFIRMED + 1)
-    assert world.names() == CONFIRMED_NODE
+    world.turn(VERIFIED + 1)
+    assert world.names() == NODES_NAME
     monkeypatch.setattr(time, "time", lambda: world.at + KEPT)
     assert world.names() == []
 
@@ -170,7 +170,7 @@ def test_an_answer_for_the_site_before_does_not_count_for_the_new_one(world: Wor
     replace(world.checks, reach=world.host.reach(resolve=resolve)).run(world.at - 1)
     assert world.names() == [(NODE.address, "domain", OTHER)]
     world.serve("# nothing")
-    world.turn(CONFIRMED - 2)
+    world.turn(VERIFIED - 2)
     assert world.names() == [(NODE.address, "domain", OTHER)]
 
 
@@ -201,7 +201,7 @@ def test_a_worker_that_died_with_a_name_leaves_it_to_the_next(world: World) -> N
     world.turn(HELD - 1)
     assert world.names() == []
     world.turn(2)
-    assert world.names() == CONFIRMED_NODE
+    assert world.names() == NODES_NAME
 
 
 def test_a_strangers_host_within_the_own_network_is_not_asked(world: World) -> None:
@@ -221,7 +221,7 @@ def test_a_redirect_is_not_followed_and_a_wrong_certificate_confirms_nothing(wor
     world.publish(TWIN, site="https://not-in-the-certificate.example.org")
     world.turn()
     assert world.names() == []
-    assert [path for _, path in world.host.asked] == [CONFIRMING]
+    assert [path for _, path in world.host.asked] == [WELL_KNOWN]
 
 
 def test_more_names_than_threads_are_all_asked_in_one_turn(world: World) -> None:
@@ -308,5 +308,5 @@ def test_an_ens_node_that_is_down_takes_no_name_and_stops_no_worker(
 ) -> None:
     resolver.names("klinikum.eth")
     checks_of(NameSettings(ens_url=mainnet.url), world.engine).run(world.at)
-    checks_of(NameSettings(ens_url="http://127.0.0.1:9"), world.engine).run(world.at + CONFIRMED + 1)
+    checks_of(NameSettings(ens_url="http://127.0.0.1:9"), world.engine).run(world.at + VERIFIED + 1)
     assert len(world.names()) == 2

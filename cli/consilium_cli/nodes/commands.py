@@ -77,8 +77,8 @@ def add_shared_commands(app: typer.Typer, role: Role) -> None:
 
         shown = publish_profile(_open(role, home), file, server)
         typer.echo(f"{server} shows this node as {shown.name}")
-        if shown.confirming_file:
-            typer.echo(f"To confirm the site, put {shown.account} on a line of {shown.confirming_file}")
+        if shown.verification_file:
+            typer.echo(f"To verify the site, put {shown.account} on a line of {shown.verification_file}")
 
     @app.command("unstake")
     def unstake(whole_tokens: TokensArgument = None, home: Path = home_option, yes: YesOption = False) -> None:

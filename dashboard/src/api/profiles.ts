@@ -1,10 +1,10 @@
-/** Profiles and confirmed names of accounts. Those that are asked for at about the same time come in one request, and are kept. */
+/** Profiles and verified names of accounts. Those that are asked for at about the same time come in one request, and are kept. */
 import { queryOptions } from '@tanstack/react-query'
 import { answer, api, type Schemas } from './client'
 
 type Answer = Schemas['Profiles']
 
-/** `domain`, `ens`: names that another side confirms. */
+/** `domain`, `ens`: names that another side verifies. */
 export interface Known {
   profile: Schemas['Profile'] | null
   domain: Schemas['VerifiedName'] | null
@@ -41,7 +41,7 @@ async function knownOf(account: string): Promise<Known | null> {
   return Object.values(known).some(Boolean) ? known : null
 }
 
-/** Null without a profile and a confirmed name. */
+/** Null without a profile and a verified name. */
 export const profile = (account: string) =>
   queryOptions({
     queryKey: ['profile', account.toLowerCase()],

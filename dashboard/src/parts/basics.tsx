@@ -87,19 +87,19 @@ export function Tokens({ of }: { of: string | bigint | undefined }) {
   )
 }
 
-/** A link to an account: its name, if it signed a profile or has a confirmed one, and always its address. The mark of a
- * confirmed name stands behind the address, where no name can imitate it.
+/** A link to an account: its name, if it signed a profile or has a verified one, and always its address. The mark of a
+ * verified name stands behind the address, where no name can imitate it.
  */
 export function Account({ of, as: role }: { of: string; as?: Role | null }) {
   const { data: found } = useQuery(profile(of))
   const name = found?.profile?.name ?? found?.ens?.name ?? found?.domain?.name
-  const confirmed = found?.domain ?? (found?.profile ? null : found?.ens)
+  const verified = found?.domain ?? (found?.profile ? null : found?.ens)
   return (
     <Link className="named account" title={of} to={role ? `/nodes/${of}/${role}` : `/accounts/${of}`}>
       {name && <bdi className="clip">{name}</bdi>}
       <span className="mono">{shortened(of)}</span>
-      {confirmed && (
-        <span className="good" role="img" aria-label={say.profile.confirms[confirmed.kind](confirmed.name)}>
+      {verified && (
+        <span className="good" role="img" aria-label={say.profile.verifies[verified.kind](verified.name)}>
           ✓
         </span>
       )}

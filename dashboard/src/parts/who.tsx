@@ -1,4 +1,4 @@
-/** The profile that an account signed, and its confirmed names; nothing without any. */
+/** The profile that an account signed, and its verified names; nothing without any. */
 import { useQuery } from '@tanstack/react-query'
 import { profile } from '../api/profiles'
 import { LOCALE } from '../lib/language'
@@ -29,12 +29,12 @@ export function Who({ of }: { of: string }) {
       </a>,
     ] as const,
   ]
-  const confirmed = [domain, ens].filter((one) => one !== null)
+  const verified = [domain, ens].filter((one) => one !== null)
   return (
     <section className="card" aria-label={words.title}>
       <Facts
         of={[
-          ...confirmed.map(({ kind, name, verified_at }) => {
+          ...verified.map(({ kind, name, verified_at }) => {
             const value = (
               <>
                 <b className="good">✓ {name}</b>{' '}
@@ -43,7 +43,7 @@ export function Who({ of }: { of: string }) {
                 </span>
               </>
             )
-            return [words.confirmed[kind], value] as const
+            return [words.verified[kind], value] as const
           }),
           ...(texts ?? [])
             .filter(([field]) => found?.[field] !== '')

@@ -6,15 +6,15 @@ export const profile = {
   country: 'Country',
   site: 'Site',
   contact: 'Contact',
-  means: 'This account signed these texts about itself. Only confirmed lines were checked. Signed',
-  confirmed: { domain: 'Confirmed domain', ens: 'Confirmed ENS name' },
+  means: 'This account signed these texts about itself. Only verified lines were checked. Signed',
+  verified: { domain: 'Verified domain', ens: 'Verified ENS name' },
   asked: { domain: 'A file there names this address. Asked', ens: 'The name leads to this address. Asked' },
-  confirms: {
-    domain: (host: string) => `${host} confirms this address`,
-    ens: (name: string) => `ENS confirms ${name}`,
+  verifies: {
+    domain: (host: string) => `${host} verifies this address`,
+    ens: (name: string) => `ENS verifies ${name}`,
   },
-  confirm: (account: string, file: string) =>
-    `To confirm the site, put \`${account}\` on a line of \`${file}\`. A server that confirms names asks soon after each publication, then once an hour.`,
+  verify: (account: string, file: string) =>
+    `To verify the site, put \`${account}\` on a line of \`${file}\`. A server that verifies names asks soon after each publication, then once an hour.`,
   open: 'Set the public profile…',
   lead: 'All pages show this name beside your address. Your wallet signs it, and no transaction is sent. Leave a field empty to show none.',
   hints: {

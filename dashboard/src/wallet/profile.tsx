@@ -119,7 +119,7 @@ export default function ProfileForm({ account }: { account: Address }) {
           </div>
           {site && !known.domain && (
             <p className="soft small">
-              <Coded text={words.confirm(account, `${new URL(site).origin}/.well-known/consilium.txt`)} />
+              <Coded text={words.verify(account, `${new URL(site).origin}/.well-known/consilium.txt`)} />
             </p>
           )}
           {sending.state === 'failed' && <Notice kind="bad">{sending.why}</Notice>}

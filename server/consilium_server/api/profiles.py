@@ -43,7 +43,7 @@ class Profile(ApiModel):
 
 
 class VerifiedName(ApiModel):
-    """A name that another side confirms: the host of the profile's site, by a file there, or a primary ENS name."""
+    """A name that another side verifies: the host of the profile's site, by a file there, or a primary ENS name."""
 
     account: Account
     kind: Literal["domain", "ens"]
@@ -62,7 +62,7 @@ ROUTERS = (profiles,)
 
 @profiles.get(
     "/profiles", operation_id="listProfiles",
-    summary="Signed profiles and confirmed names of these accounts, if they have any",
+    summary="Signed profiles and verified names of these accounts, if they have any",
     responses=documented(422, 429),
 )  # fmt: skip
 def list_profiles(

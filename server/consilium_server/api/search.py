@@ -102,7 +102,7 @@ def _accounts(at: At, service: Service, words: str) -> Iterator[Hit]:
 
 
 def _profiles(at: At, words: str) -> Iterator[Hit]:
-    """By the names of profiles, and by confirmed names."""
+    """By the names of profiles, and by verified names."""
     query = select(ProfileRow).where(ProfileRow.words.contains(words, autoescape=True)).order_by(ProfileRow.account)
     found = {row.account: row.signed["name"] for row in at.db.scalars(query.limit(MOST_OF_A_KIND))}
     for row in names_with(at.db, words, MOST_OF_A_KIND, time.time()):

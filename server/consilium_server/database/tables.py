@@ -335,7 +335,7 @@ class ProfileRow(MappedAsDataclass, Base):
 
 
 class VerifiedNameRow(MappedAsDataclass, Base):
-    """An account's name that another side confirms. Not a fact. `kind`: domain or ens. `name`: empty without one.
+    """An account's name that another side verifies. Not a fact. `kind`: domain or ens. `name`: empty without one.
 
     `verified_at`: time of the last answer, Unix seconds. `next_at`: time of the next question.
     """

@@ -11,10 +11,10 @@ export const profile: typeof en.profile = {
   site: 'Website',
   contact: 'Kontakt',
   means: 'Dieses Konto hat diese Texte über sich signiert. Nur bestätigte Zeilen wurden geprüft. Signiert',
-  confirmed: { domain: 'Bestätigte Domain', ens: 'Bestätigter ENS-Name' },
+  verified: { domain: 'Bestätigte Domain', ens: 'Bestätigter ENS-Name' },
   asked: { domain: 'Eine Datei dort nennt diese Adresse. Gefragt', ens: 'Der Name führt zu dieser Adresse. Gefragt' },
-  confirms: { domain: (host) => `${host} bestätigt diese Adresse`, ens: (name) => `ENS bestätigt ${name}` },
-  confirm: (account, file) =>
+  verifies: { domain: (host) => `${host} bestätigt diese Adresse`, ens: (name) => `ENS bestätigt ${name}` },
+  verify: (account, file) =>
     `Um die Website zu bestätigen, schreiben Sie \`${account}\` in eine Zeile von \`${file}\`. Ein Server, der Namen bestätigt, fragt bald nach jeder Veröffentlichung, danach stündlich.`,
   open: 'Öffentliches Profil setzen …',
   lead: 'Alle Seiten zeigen diesen Namen neben Ihrer Adresse. Ihre Wallet signiert ihn, und es wird keine Transaktion gesendet. Lassen Sie ein Feld leer, um es nicht zu zeigen.',

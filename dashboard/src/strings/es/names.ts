@@ -11,13 +11,13 @@ export const profile: typeof en.profile = {
   site: 'Sitio web',
   contact: 'Contacto',
   means: 'Esta cuenta firmó estos textos sobre sí misma. Solo se comprobaron las líneas confirmadas. Firmado',
-  confirmed: { domain: 'Dominio confirmado', ens: 'Nombre ENS confirmado' },
+  verified: { domain: 'Dominio confirmado', ens: 'Nombre ENS confirmado' },
   asked: {
     domain: 'Un archivo allí nombra esta dirección. Preguntado',
     ens: 'El nombre lleva a esta dirección. Preguntado',
   },
-  confirms: { domain: (host) => `${host} confirma esta dirección`, ens: (name) => `ENS confirma ${name}` },
-  confirm: (account, file) =>
+  verifies: { domain: (host) => `${host} confirma esta dirección`, ens: (name) => `ENS confirma ${name}` },
+  verify: (account, file) =>
     `Para confirmar el sitio, escriba \`${account}\` en una línea de \`${file}\`. Un servidor que confirma nombres pregunta poco después de cada publicación y luego cada hora.`,
   open: 'Fijar el perfil público…',
   lead: 'Todas las páginas muestran este nombre junto a su dirección. Su wallet lo firma, y no se envía ninguna transacción. Deje un campo vacío para no mostrarlo.',

@@ -11,10 +11,10 @@ export const profile: typeof en.profile = {
   site: 'Site web',
   contact: 'Contact',
   means: 'Ce compte a signé ces textes sur lui-même. Seules les lignes confirmées ont été vérifiées. Signé',
-  confirmed: { domain: 'Domaine confirmé', ens: 'Nom ENS confirmé' },
+  verified: { domain: 'Domaine confirmé', ens: 'Nom ENS confirmé' },
   asked: { domain: 'Un fichier y cite cette adresse. Demandé', ens: 'Le nom mène à cette adresse. Demandé' },
-  confirms: { domain: (host) => `${host} confirme cette adresse`, ens: (name) => `ENS confirme ${name}` },
-  confirm: (account, file) =>
+  verifies: { domain: (host) => `${host} confirme cette adresse`, ens: (name) => `ENS confirme ${name}` },
+  verify: (account, file) =>
     `Pour confirmer le site, écrivez \`${account}\` sur une ligne de \`${file}\`. Un serveur qui confirme les noms demande peu après chaque publication, puis toutes les heures.`,
   open: 'Définir le profil public…',
   lead: 'Toutes les pages montrent ce nom à côté de votre adresse. Votre wallet le signe, et aucune transaction n’est envoyée. Laissez un champ vide pour ne pas l’afficher.',

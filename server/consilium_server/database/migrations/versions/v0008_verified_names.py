@@ -1,4 +1,4 @@
-"""Table of names that another side confirms."""
+"""Table of names that another side verifies."""
 
 from __future__ import annotations
 
