@@ -72,6 +72,12 @@ def go(page: Page, path: str) -> None:
     expect(page.locator(".loading")).to_have_count(0)
 
 
+def unsigned(account: str, name: str) -> dict[str, object]:
+    """A profile as a hostile server sends it."""
+    texts = dict.fromkeys(("institution", "country", "site", "contact"), "")
+    return {"account": account, "name": name, **texts, "updated_at": 1, "signature": "0x"}
+
+
 def heights(page: Page, link: str) -> list[float]:
     """Heights of the rows without this link, in pixels."""
     rows = "link => [...document.querySelectorAll('tbody tr')].filter(one => !one.querySelector(`[href*=\"${link}\"]`))"
@@ -91,10 +97,8 @@ def test_hostile_names_leave_all_other_rows_as_they_are(watched: Watched) -> Non
         route.fulfill(response=answer, json=body)
 
     def profiles(route: Route) -> None:
-        texts = dict.fromkeys(("institution", "country", "site", "contact"), "")
-        signed = {"account": first, "name": sent, **texts, "updated_at": 1, "signature": "0x"}
         verified = {"account": first, "kind": "domain", "name": sent, "verified_at": 1}
-        route.fulfill(json={"items": [signed], "names": [verified]})
+        route.fulfill(json={"items": [unsigned(first, sent)], "names": [verified]})
 
     page.route("**/v1/tasks?**", tasks)
     page.route("**/v1/profiles?**", profiles)
@@ -155,7 +159,7 @@ def test_a_verified_domain_has_a_mark_that_no_name_can_have(network: IndexedNetw
     def profiles(route: Route) -> None:
         answer = route.fetch()
         body = answer.json()
-        body["items"].append({**body["items"][0], "account": imitator, "name": imitated})
+        body["items"].append(unsigned(imitator, imitated))
         route.fulfill(response=answer, json=body)
 
     now = int(time.time())
