@@ -23,7 +23,7 @@ const first = [
   [/^tasks\/\d+$/, 'v1/$& v1/$&/rounds?limit=200'],
   [/^(tasks\/\d+)\/rounds\/\d+$/, 'v1/$& v1/$1'],
   [/^nodes$/, 'v1/nodes?limit=50&role=hospital&sort=-yield&days=30'],
-  [/^nodes\/0x[\da-fA-F]{40}\/\w+$/, 'v1/$&?days=30'],
+  [/^nodes\/0x[\da-fA-F]{40}\/\w+$/, 'v1/$&'],
   [/^accounts\/(0x[\da-fA-F]{40})$/, 'v1/delegations?delegator=$1&limit=50'],
   [/^propose$/, 'config.json v1/task-schema'],
   [/^wallet$/, 'config.json'],

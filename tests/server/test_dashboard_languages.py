@@ -69,7 +69,7 @@ def test_a_page_and_its_first_question_come_beside_the_program(tmp_path: Path) -
             "/": ["v1/tasks?sort=-task&limit=25"], "/tasks": ["v1/tasks?limit=25&sort=-task"],
             "/tasks/1": ["v1/tasks/1", "v1/tasks/1/rounds?limit=200"],
             "/tasks/1/rounds/1": ["v1/tasks/1/rounds/1", "v1/tasks/1"],
-            "/nodes": ["v1/nodes?limit=50&role=hospital&sort=-yield&days=30"], node: [f"v1{node}?days=30"],
+            "/nodes": ["v1/nodes?limit=50&role=hospital&sort=-yield&days=30"], node: [f"v1{node}"],
             f"/accounts/{DELEGATORS[0]}": [f"v1/delegations?delegator={DELEGATORS[0]}&limit=50"],
             "/propose": ["config.json", "v1/task-schema"], "/wallet": ["config.json"],
         }.items():  # fmt: skip

@@ -180,6 +180,9 @@ def test_new_nodes_have_no_annual_rate_and_come_last_by_yield(tmp_path: Path) ->
         nets = [one["realised_yield"]["net"] for one in nodes[:2]]
         assert nets == [pytest.approx(100_000, abs=1), pytest.approx(50_000, abs=1)]
         assert [one["annual_rate"] for one in nodes[:2]] == [net * 365 // 30 for net in nets]
+        month, quarter = (client.get(f"/v1/nodes/{best}/hospital?days={days}").json() for days in (30, 90))
+        assert month["quarter"] == {name: quarter[name] for name in ("is_new", "realised_yield", "annual_rate")}
+        assert month["quarter"]["realised_yield"]["since"] < month["realised_yield"]["since"]
         assert {one["own"] for one in nodes} == {str(100 * TOKEN), "0"}
         record = client.get(f"/v1/nodes/{late}/hospital/record").json()
         assert [(int(one["assets"]), int(one["rewarded"])) for one in record["periods"]] == [

@@ -95,9 +95,9 @@ export const nodes = (query: NodeQuery) =>
 export const rolesOf = (account: string) =>
   single(['nodes', 'of', account], (signal) => api.GET('/v1/nodes', { params: { query: { account } }, signal }))
 
-export const node = (account: string, role: Role, days = 30) =>
-  single(['node', account, role, days], (signal) =>
-    api.GET('/v1/nodes/{node}/{role}', { params: { path: { node: account, role }, query: { days } }, signal }),
+export const node = (account: string, role: Role) =>
+  single(['node', account, role], (signal) =>
+    api.GET('/v1/nodes/{node}/{role}', { params: { path: { node: account, role } }, signal }),
   )
 
 export const nodeRecord = (account: string, role: Role) =>

@@ -14,6 +14,6 @@ export function yieldOf({
   is_new: isNew,
   realised_yield: { since, until, net },
   annual_rate: aYear,
-}: Pick<Schemas['NodeSummary'], 'is_new' | 'realised_yield' | 'annual_rate'>): Yield | null {
+}: Schemas['YieldOver']): Yield | null {
   return isNew ? null : { net, seconds: until - since, aYear }
 }

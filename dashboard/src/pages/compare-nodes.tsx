@@ -35,11 +35,12 @@ export default function Compare() {
         <Card title={say.roles[role]}>
           <Table
             caption={words.title}
+            isWhole
             rows={isDue ? lines : lines.slice(0, few)}
             keyOf={(row) => row.name}
             columns={[
               { text: words.decision, of: (row) => <b>{row.name}</b> },
-              ...known.map(({ at: [node] }, n) => ({
+              ...known.map(({ node }, n) => ({
                 text: `${n + 1}. ${node.node.slice(0, 6)}…`,
                 of: (row: { at: number }) => {
                   const one = rows[n]?.[row.at]

@@ -10,14 +10,12 @@ import * as say from '../strings'
 import { Ago, Figure, Tokens } from './basics'
 
 const words = say.decide
-const PERIODS = [30, 90] as const // days
 const DAY = 86_400
 /** The most of a bond that one fault takes: of an aggregator's a half (`TaskRules.sol`). */
 const WORST_BPS: Record<Role, number> = { hospital: 10_000, voter: 10_000, aggregator: 5_000 }
 
 export interface Found {
-  /** The node, with its yields over 30 and 90 days. */
-  at: readonly [Schemas['Node'], Schemas['Node']]
+  node: Schemas['Node']
   record: Schemas['Record']
   /** Seconds; null if the server has no chain node. */
   unbonding: number | null
@@ -26,12 +24,11 @@ export interface Found {
 /** What is known of nodes; null for one that has not loaded. */
 export function useFound(nodes: readonly string[], role: Role): { found: (Found | null)[]; error: Error | null } {
   const { data: about, error: unknown } = useQuery(network())
-  const at = useQueries({ queries: nodes.flatMap((one) => PERIODS.map((days) => nodeOf(one, role, days))) })
+  const at = useQueries({ queries: nodes.map((one) => nodeOf(one, role)) })
   const records = useQueries({ queries: nodes.map((one) => nodeRecord(one, role)) })
   const found = nodes.map((_, n): Found | null => {
-    const [month, quarter, record] = [at[2 * n]?.data, at[2 * n + 1]?.data, records[n]?.data]
-    if (!month || !quarter || !record || !about) return null
-    return { at: [month, quarter], record, unbonding: about.unbonding_seconds }
+    const [node, record] = [at[n]?.data, records[n]?.data]
+    return node && record && about ? { node, record, unbonding: about.unbonding_seconds } : null
   })
   return { found, error: [...at, ...records].find((one) => one.error)?.error ?? unknown }
 }
@@ -50,15 +47,15 @@ export function New() {
   )
 }
 
-export function decisionsOf({ at, record, unbonding }: Found): Decision[] {
-  const [node] = at
+export function decisionsOf({ node, record, unbonding }: Found): Decision[] {
   const locked = formatBps(bpsOf(BigInt(node.locked), BigInt(node.assets)))
   const due = record.deadlines.reduce((sum, one) => sum + one.due, 0)
   const made = record.deadlines.reduce((sum, one) => sum + one.made, 0)
   const notice = unbonding === null ? words.period : formatDuration(unbonding)
   const { next_commission_bps: next, next_commission_at: nextAt } = node
   return [
-    ...at.map((one, n) => rateOf(one, PERIODS[n] ?? 0)),
+    rateOf(node, 30),
+    rateOf(node.quarter, 90),
     { name: words.worst, value: words.all, beside: words.locked(locked, formatBps(WORST_BPS[node.role])) },
     {
       name: words.slashes,
@@ -105,7 +102,8 @@ export function decisionsOf({ at, record, unbonding }: Found): Decision[] {
   ]
 }
 
-function rateOf(node: Schemas['Node'], days: number): Decision {
+/** `days`: of the yield. */
+function rateOf(node: Schemas['YieldOver'], days: number): Decision {
   const found = yieldOf(node)
   const { net, since, until } = node.realised_yield
   const [shown, duration] = [formatMillionths(net, true), formatDuration(until - since)]

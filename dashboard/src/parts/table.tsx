@@ -33,11 +33,13 @@ interface Given<Row> extends Shape<Row> {
   /** Names the table for those who do not see the heading above it. */
   caption: string
   rows: readonly Row[]
+  /** Shows all rows, because people compare them. */
+  isWhole?: boolean
 }
 
 /** Its first rows, and the others on demand. */
 export function Table<Row>(props: Given<Row>) {
-  const [shown, setShown] = useState(rowsAtFirst)
+  const [shown, setShown] = useState(props.isWhole ? Infinity : rowsAtFirst)
   return (
     <>
       <Rows {...props} rows={props.rows.slice(0, shown)} />

@@ -4,7 +4,6 @@ import { useState } from 'react'
 import { encodeAbiParameters, keccak256, numberToHex, type Address } from 'viem'
 import { usePublicClient, useReadContract } from 'wagmi'
 import type { Schemas } from '../api/client'
-import { node as nodeOf } from '../api/queries'
 import { stakingAbi } from '../generated/abi'
 import { same } from '../lib/accounts'
 import { formatBps, formatEther, formatMillionths, formatTokens } from '../lib/amounts'
@@ -130,7 +129,6 @@ function useGas(account: Address, amount: bigint, node: Schemas['Node']) {
 function Estimate({ account, amount, node }: { account: Address; amount: bigint; node: Schemas['Node'] }) {
   const place = usePlace()
   const gas = useGas(account, amount, node)
-  const { data: quarter } = useQuery(nodeOf(node.node, node.role, 90))
   const { data: period } = useReadContract({
     address: place.staking,
     abi: stakingAbi,
@@ -139,7 +137,7 @@ function Estimate({ account, amount, node }: { account: Address; amount: bigint;
   const now = useNow()
   const pool = { active: BigInt(node.active), locked: BigInt(node.locked), assets: BigInt(node.assets) }
   const would = whatIf(amount, pool)
-  const yields = [node, ...(quarter ? [quarter] : [])].flatMap((one) => {
+  const yields = [node, node.quarter].flatMap((one) => {
     const found = yieldOf(one)
     return found ? [{ days: Math.max(1, Math.round(found.seconds / 86_400)), net: found.net }] : []
   })

@@ -21,6 +21,7 @@ from consilium_server.api.task_reads import latest_phases
 from consilium_server.database.tables import Block, EventRow, Participant, PoolRow
 
 HISTORY = 100  # slashes and tasks shown with a node
+QUARTER = 90  # days
 Days = Annotated[int, Query(ge=1, le=365, description="days over which the yield is realised")]
 
 nodes = APIRouter(prefix="/v1", tags=["nodes"])
@@ -64,9 +65,9 @@ def _sort_key(row: schemas.NodeSummary, field: str, descending: bool) -> tuple[b
 
 
 @read_route(nodes, "/nodes/{node}/{role}", "getNode", "A node, its slashes and tasks", ONE)
-def one_node(at: At, service: Shared, node: GivenAccount, role: RoleName, days: Days = 30) -> schemas.Node:
+def one_node(at: At, service: Shared, node: GivenAccount, role: RoleName, days: Days = 30) -> record_schemas.Node:
     """A node with its latest slashes and tasks. Raises Problem if there is none."""
-    summary = _summary(at, service, node, role, days)
+    summary, quarter = (_summary(at, service, node, role, over) for over in (days, QUARTER))
     number = schemas.named(Role, role)
     phase = latest_phases()
     tasks = (
@@ -80,10 +81,11 @@ def one_node(at: At, service: Shared, node: GivenAccount, role: RoleName, days: 
         .order_by(Participant.block.desc(), Participant.log_index.desc())
         .limit(HISTORY)
     )  # fmt: skip
-    return schemas.Node(
+    return record_schemas.Node(
         **dict(summary),
+        quarter=record_schemas.YieldOver.model_validate(quarter, from_attributes=True),
         slash_history=slashes(at, node, number, HISTORY),
-        task_history=[schemas.NodeTask(**row._mapping) for row in at.db.execute(tasks)],
+        task_history=[record_schemas.NodeTask(**row._mapping) for row in at.db.execute(tasks)],
     )
 
 

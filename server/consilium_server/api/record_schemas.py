@@ -1,4 +1,4 @@
-"""Models of a node's record in the API's answers (see `schemas`)."""
+"""Models of one node and its record in the API's answers (see `schemas`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,42 @@ from typing import Literal
 
 from pydantic import Field
 
-from consilium_server.api.schemas import Amount, ApiModel, Millionths, RoundNumber, SlashReasonName, TaskNumber, Time
+from consilium_server.api.schemas import (
+    Amount,
+    ApiModel,
+    Millionths,
+    NodeSummary,
+    Payment,
+    PhaseName,
+    RoundNumber,
+    SlashReasonName,
+    TaskNumber,
+    Time,
+    Yield,
+)
 
 DutyName = Literal["commit", "upload", "reveal", "fix_survivors", "publish", "disclose"]
+
+
+class YieldOver(ApiModel):
+    """A node's yield over another time. The fields are those of `NodeSummary`."""
+
+    is_new: bool
+    realised_yield: Yield
+    annual_rate: Millionths | None
+
+
+class NodeTask(ApiModel):
+    task: TaskNumber
+    position: int
+    joined_at: Time
+    phase: PhaseName
+
+
+class Node(NodeSummary):
+    quarter: YieldOver = Field(description="over 90 days")
+    slash_history: list[Payment] = Field(description="latest first, 100 at most")
+    task_history: list[NodeTask] = Field(description="latest first, 100 at most")
 
 
 class Deadlines(ApiModel):

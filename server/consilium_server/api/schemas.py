@@ -220,18 +220,6 @@ class PoolChange(ApiModel):
     burnt: Amount
 
 
-class NodeTask(ApiModel):
-    task: TaskNumber
-    position: int
-    joined_at: Time
-    phase: PhaseName
-
-
-class Node(NodeSummary):
-    slash_history: list[Payment] = Field(description="latest first, 100 at most")
-    task_history: list[NodeTask] = Field(description="latest first, 100 at most")
-
-
 class Delegation(ApiModel):
     delegator: Account
     node: Account
