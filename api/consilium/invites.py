@@ -107,7 +107,7 @@ def new_values(
         found = Invitation.open(found, chain_url=given.get("chain_url"), artifacts=given.get("artifacts"))
     found.require_from(given.get("operators", ANY))
     if not confirm(found):
-        raise ConsentError("NotConfirmed", about=f"the invite to task {found.invite.task}")
+        raise ConsentError("NotConfirmed", about=f"the invite to task {found.invite.shown_tasks}")
     content = found.invite
     own = {"chain_url": content.chain_url, "address_book": content.deployment, "artifacts": content.artifacts}
     own |= {name: url for name in ("report_to", "sponsor_url") if (url := getattr(content, name))}
@@ -127,14 +127,21 @@ def way_to(
         return superlink, _certificate(Path(ca_certificate))
     if superlink is not None or ca_certificate is not None:
         raise TypeError("pass superlink and ca_certificate, or neither")
-    kept = node.folder / INVITE_FILE
-    found = read_invite(kept if invite is None else invite) if invite is not None or kept.exists() else None
-    if found is None or (invite is None and found.task != task):
+    found = invite_of(node, invite)
+    if found is None or (invite is None and task not in found.superlinks):
         raise ConsentError("SuperLinkUnknown", task=task)
-    if invite is not None:  # the kept one was in time when its owner took it
-        found.require_current(time.time())
     found.require_of(node._ledger, task)
-    return found.superlink, found.authority.encode()
+    return found.superlinks[task], found.authority.encode()
+
+
+def invite_of(node: Node[Any], invite: str | Path | None) -> SignedInvite | None:
+    """An invite by its file or link, or else the one by which the home was made. Raises InviteRefused."""
+    if invite is None:  # the kept one was in time when its owner took it
+        kept = node.folder / INVITE_FILE
+        return read_invite(kept) if kept.exists() else None
+    found = read_invite(invite)
+    found.require_current(time.time())
+    return found
 
 
 def signed_invite(

@@ -104,7 +104,7 @@ class Operator:
         self,
         task: int,
         *,
-        superlink: str,
+        superlink: str | Sequence[str],
         ca_certificate: str | Path,
         artifacts: Sequence[str],
         chain_url: str | None = None,
@@ -116,7 +116,8 @@ class Operator:
     ) -> SignedInvite:
         """Signs an invite to a task that this account proposed: `written` is a file's content, `link` the same as text.
 
-        `superlink`, `ca_certificate`: of the task's aggregator. `artifacts`: URLs of artifact stores, on two hosts for
+        `superlink`, `ca_certificate`: of the task's aggregator. Several SuperLinks are those of this task and of the
+        shards that follow it: the invite is then to all of them. `artifacts`: URLs of artifact stores, on two hosts for
         a task by digest. `chain_url`: a public chain node, by default this operator's. `days`: until it expires.
         `name`: of the operator, to show. `sponsor_url`, `sponsor_ca`, `report_to`: as for `Client.create`. An invite is
         public: URLs with keys are refused. Raises InviteRefused, ConsentError (CertificateInvalid), DeploymentInvalid,
@@ -124,9 +125,11 @@ class Operator:
         """
         from consilium.invites import signed_invite
 
+        first, *others = [superlink] if isinstance(superlink, str) else superlink
+        shards = [{"task": task + 1 + place, "superlink": link} for place, link in enumerate(others)]
         given = {
-            "task": task, "superlink": superlink, "artifacts": tuple(artifacts), "chain_url": chain_url, "name": name,
-            "sponsor_url": sponsor_url, "report_to": report_to,
+            "task": task, "superlink": first, "shards": shards, "artifacts": tuple(artifacts), "chain_url": chain_url,
+            "name": name, "sponsor_url": sponsor_url, "report_to": report_to,
         }  # fmt: skip
         sponsors = None if sponsor_ca is None else Path(sponsor_ca)
         return signed_invite(self._ledger, given, Path(ca_certificate), sponsors, days)

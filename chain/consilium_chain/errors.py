@@ -226,7 +226,9 @@ class InviteRefused(FaultError, ChainError):
         " ask the operator by another way",
         "InviteContractsWrong": "the invite's contracts do not belong together ({wrong}). Do not join; ask the operator"
         " by another way",
-        "InviteTooLate": "task {task} takes no more nodes; ask its operator for an invite to another one",
+        "InviteNotShards": "task {task} and task {first} of the invite are not shards of one model; ask its operator"
+        " for it again",
+        "InviteTooLate": "no more nodes can join task {task}; ask its operator for an invite to another one",
         "InviteOneStore": "task {task} publishes by digest, so its sums are in artifact stores alone, and the invite"
         " names one host of a store ({named}); name a second one with another --artifacts, so that one may fail",
         "InviteOfAnother": "the invite is {found}, and not {asked}; pass the right one",

@@ -2,6 +2,7 @@
 
 The account signs typed data (EIP-712) in the domain of chain and task contract: task, expiry, and a SHA-256 of the
 whole content. An invite has no secret. It is a JSON file, or the same bytes in base64url behind `consilium-invite:`.
+It may name further shards of the task's model, and then serves hospitals of them all.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from eth_account.messages import SignableMessage, encode_typed_data
 from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_checksum_address
-from pydantic import AfterValidator, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from consilium_chain.addresses import ExactAddress
 from consilium_chain.deploying.address_book import Deployment
@@ -33,9 +42,10 @@ from consilium_chain.deploying.node import DeployNode
 from consilium_chain.deploying.verify import Code, code_at, strangers_of
 from consilium_chain.errors import InviteRefused, Refused
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Phase
+from consilium_chain.ledger.structs import Phase, TaskState
 from consilium_chain.profiles import LONGEST_NAME
 from consilium_chain.rpc.local_node import CHAIN_ID
+from consilium_chain.tasks.judging_spec import MAX_SHARDS
 from consilium_chain.typed_data import typed_data
 from consilium_chain.wallet_signatures import signer_of
 
@@ -68,12 +78,21 @@ def _authority(text: str) -> str:
 
 Url = Annotated[str, Field(max_length=LONGEST_URL, pattern=r"^[!-~]*$")]
 Pem = Annotated[str, Field(max_length=MOST_BYTES), AfterValidator(_authority)]
+TaskNumber = Annotated[int, Field(ge=1, lt=MOST_NUMBER)]
+SuperLink = Annotated[str, AfterValidator(_link)]
+
+
+class FurtherShard(Section):
+    """Another task that trains the same model. `authority` of the invite signed its SuperLink's certificate, too."""
+
+    task: TaskNumber
+    superlink: SuperLink
 
 
 class Invite(Section):
     """`name`: the operator's own, and no proof. `artifacts`: places of the artifact store. `authority`,
     `sponsor_authority`: certificates that signed those of SuperLink and sponsor, PEM. `report_to`: the operator's API.
-    Empty texts stand for none. `expires_at`: Unix seconds.
+    `shards`: the others that its nodes may join. Empty texts stand for none. `expires_at`: Unix seconds.
     """
 
     format: Literal["consilium-invite-1"]
@@ -81,8 +100,9 @@ class Invite(Section):
     deployment: Deployment
     chain_url: Url
     artifacts: Annotated[tuple[Url, ...], Field(min_length=1, max_length=MOST_STORES)]
-    task: Annotated[int, Field(ge=1, lt=MOST_NUMBER)]
-    superlink: Annotated[str, AfterValidator(_link)]
+    task: TaskNumber
+    superlink: SuperLink
+    shards: Annotated[tuple[FurtherShard, ...], Field(max_length=MAX_SHARDS - 1)] = ()
     authority: Pem
     sponsor_url: Url = ""
     sponsor_authority: Pem | None = None
@@ -101,6 +121,31 @@ class Invite(Section):
         if not (0 < book.chain_id < MOST_NUMBER and 0 <= book.first_block < MOST_NUMBER):
             raise ValueError("its numbers are out of range")
         return book
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        if len(self.superlinks) <= len(self.shards):
+            raise ValueError("shards: it names a task twice")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _short(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leaves an empty `shards` out: the signed content of an invite to one task needs no such field."""
+        tree: dict[str, Any] = dump(self)
+        if not self.shards:
+            tree.pop("shards", None)
+        return tree
+
+    @property
+    def superlinks(self) -> dict[int, str]:
+        """The SuperLink of each task that it invites to."""
+        return {self.task: self.superlink} | {shard.task: shard.superlink for shard in self.shards}
+
+    @property
+    def shown_tasks(self) -> str:
+        """Their numbers, in words."""
+        *others, last = map(str, sorted(self.superlinks))
+        return f"{', '.join(others)} or {last}" if others else last
 
     @property
     def fingerprint(self) -> str:
@@ -129,20 +174,28 @@ class Invite(Section):
         if len(hosts) < LEAST_STORES and ledger.tasks.params(self.task).digests:
             raise InviteRefused("InviteOneStore", task=self.task, named=", ".join(hosts))
 
-    def require_operators(self, ledger: Ledger) -> None:
-        """Raises InviteRefused (InviteNotOperators) unless its signer proposed the task; Refused (TaskUnknown)."""
-        operator = ledger.tasks.state(self.task).operator
-        if operator != self.operator:
-            raise InviteRefused("InviteNotOperators", signer=self.operator, task=self.task, operator=operator)
+    def require_operators(self, ledger: Ledger) -> list[TaskState]:
+        """The states of its tasks. Raises InviteRefused (InviteNotOperators, InviteNotShards) unless its signer
+        proposed them all, as shards of one model, which have the same file and terms; Refused (TaskUnknown).
+        """
+        states = {task: ledger.tasks.state(task) for task in self.superlinks}
+        for task, state in states.items():
+            if state.operator != self.operator:
+                raise InviteRefused("InviteNotOperators", signer=self.operator, task=task, operator=state.operator)
+        of_model = ledger.tasks.shards(self.task) if self.shards else [self.task]
+        for task in states:
+            if task not in of_model:
+                raise InviteRefused("InviteNotShards", task=task, first=self.task)
+        return list(states.values())
 
     def require_on_chain(self, node: DeployNode) -> Ledger:
-        """The contracts' client. Signer, open task and contracts are as the chain has them.
+        """The contracts' client. Signer, contracts, and a task that takes nodes are as the chain has them.
 
         Raises ChainUnreachable, DeploymentInvalid, Refused (TaskUnknown), InviteRefused.
         """
         book = self.deployment
         ledger = Ledger(node, book)
-        self.require_operators(ledger)
+        states = self.require_operators(ledger)
         try:
             wrong = strangers_of(node, book)
         except Refused as error:
@@ -151,8 +204,8 @@ class Invite(Section):
             wrong.append("SponsoredAccount")  # it may send everything that the node's account has
         if wrong:
             raise InviteRefused("InviteContractsWrong", wrong=", ".join(wrong))
-        if ledger.tasks.state(self.task).phase is not Phase.JOINING:
-            raise InviteRefused("InviteTooLate", task=self.task)
+        if all(state.phase is not Phase.JOINING for state in states):
+            raise InviteRefused("InviteTooLate", task=self.shown_tasks)
         return ledger
 
     def message(self) -> SignableMessage:
@@ -204,12 +257,14 @@ class SignedInvite(Invite):
             raise InviteRefused("InviteExpired", days=(now - self.expires_at) / DAY)
 
     def require_of(self, ledger: Ledger, task: int) -> None:
-        """Raises InviteRefused (InviteOfAnother) unless it is for this task of the ledger's contracts."""
+        """Raises InviteRefused unless it is for this task of the ledger's contracts (InviteOfAnother), and as
+        `require_operators` does.
+        """
         book = ledger.deployment
         own, here = (self.deployment.chain_id, self.deployment.tasks.lower()), (book.chain_id, book.tasks.lower())
-        if own != here or self.task != task:
+        if own != here or task not in self.superlinks:
             raise InviteRefused(
-                "InviteOfAnother", found=f"for task {self.task} of {self.deployment.tasks} on chain {own[0]}",
+                "InviteOfAnother", found=f"for task {self.shown_tasks} of {self.deployment.tasks} on chain {own[0]}",
                 asked=f"for task {task} of {book.tasks} on chain {book.chain_id}",
             )  # fmt: skip
         self.require_operators(ledger)

@@ -48,6 +48,7 @@ ELSEWHERE = {
     "a segmentation, tried by tests/operators/test_segmentation_models.py": {"MarksPixels"},
     "another party is at fault, tried by tests/e2e/test_invited_nodes.py": {"InviteContractsWrong", "InviteTooLate"},
     "a task by digest, tried by tests/e2e/test_invited_nodes.py": {"InviteOneStore"},
+    "several tasks, tried by tests/e2e/test_invites_to_shards.py": {"InviteNotShards"},
     "another party is at fault": {"NotVerified", "SummaryNotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "memory, tried by tests/client/test_series_read.py": {"SeriesTooLarge"},

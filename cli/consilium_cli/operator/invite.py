@@ -17,7 +17,11 @@ def invite(
     *,
     output: Annotated[Path, typer.Option(dir_okay=False, help="file for the invite")],
     superlink: Annotated[
-        str, typer.Option(help="the SuperLink as hospitals reach it: host:port, with /9100 behind a proxy")
+        list[str],
+        typer.Option(
+            help="the SuperLink as hospitals reach it: host:port, with /9100 behind a proxy; again for each shard after"
+            " TASK, in order, to invite to all"
+        ),
     ],
     ca_certificate: Annotated[Path, typer.Option(help="certificate of the authority that signed the SuperLink's, PEM")],
     artifacts: Annotated[
@@ -46,9 +50,10 @@ def invite(
         name=name, sponsor_url=sponsor_url, sponsor_ca=sponsor_ca, report_to=report_to,
     )  # fmt: skip
     output.write_bytes(signed.written)
-    typer.echo(f"invite to task {task} in {output}, for {days} days, signed by {signed.operator}. It has no secrets.")
+    tasks = f"{'tasks' if signed.shards else 'task'} {signed.shown_tasks}"
+    typer.echo(f"invite to {tasks} in {output}, for {days} days, signed by {signed.operator}. It has no secrets.")
     if link:
         typer.echo(signed.link)
     typer.echo("Next: send it, and tell your address by another way. A hospital runs")
     typer.echo(f"      consilium hospital init --invite {output.name}")
-    typer.echo(f"      consilium hospital join {task}")
+    typer.echo(f"      consilium hospital join{'' if signed.shards else f' {task}'}")
