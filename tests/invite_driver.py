@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,9 +43,10 @@ class World:
     def home(self) -> Path:
         return self.folder / "home" / ".consilium" / "hospital"
 
-    def invite(self, *more: str) -> tuple[int, str]:
+    def invite(self, *more: str, superlinks: Sequence[str] = ("127.0.0.1:9092/9100",)) -> tuple[int, str]:
+        links = [word for link in superlinks for word in ("--superlink", link)]
         return self.consilium(
-            "operator", "invite", str(self.task), "--output", str(self.file), "--superlink", "127.0.0.1:9092/9100",
+            "operator", "invite", str(self.task), "--output", str(self.file), *links,
             "--ca-certificate", str(self.folder / "tls" / "ca.crt"), "--artifacts", str(self.folder / "artifacts"),
             "--rpc", self.chain.node.url, "--address-book", str(self.folder / "book.json"),
             "--keystore", str(self.folder / "operator.json"), "--password-file", str(self.folder / "password"), *more,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +27,10 @@ from consilium_client.errors import ConsentError
 from consilium_client.home import INVITE_FILE
 from consilium_client.task import JoinedTask, load_task
 from consilium_core.artifacts.backends import parse_places
-from consilium_core.connectivity import fleet_address
+from consilium_core.connectivity import FleetAnswer, ask_fleet, fleet_address, why_refused
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 from consilium_core.typed_toml import validation_faults
+from consilium_core.visible_text import shown
 from cryptography import x509
 from pydantic import ValidationError
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from consilium.node import Node
 
 ANY, HOSPITAL = "any", "hospital"
+LONGEST_PLACE = 80  # characters that are shown of a task's name, as a SuperLink gives it
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,12 @@ def invite_of(node: Node[Any], invite: str | Path | None) -> SignedInvite | None
 
 
 def signed_invite(
-    ledger: Ledger, values: Mapping[str, Any], authority: Path, sponsor_authority: Path | None, days: int
+    ledger: Ledger,
+    values: Mapping[str, Any],
+    authority: Path,
+    sponsor_authority: Path | None,
+    days: int,
+    on_doubt: Callable[[str, str], None],
 ) -> SignedInvite:
     """As `Operator.invite` describes it."""
     if not 1 <= days <= MOST_DAYS:
@@ -167,7 +175,24 @@ def signed_invite(
         raise InviteRefused("InviteMalformed", why=str(error)) from None
     invite.require_safe()
     invite.require_stores(invite.require_on_chain(DeployNode(invite.chain_url)))
+    _require_superlinks(invite, authority, on_doubt)
     return sign_invite(invite, ledger.connection.signer)
+
+
+def _require_superlinks(invite: Invite, authority: Path, on_doubt: Callable[[str, str], None]) -> None:
+    """Asks all SuperLinks, which may start later: a reason why hospitals could not use one now goes to `on_doubt`.
+
+    Raises InviteRefused (InviteSuperLinkWrong) if one serves another task.
+    """
+    with ThreadPoolExecutor(len(invite.superlinks)) as pool:
+        asked = pool.map(lambda link: ask_fleet(fleet_address(link), authority), invite.superlinks.values())
+        for (task, link), answer in zip(invite.superlinks.items(), asked, strict=True):
+            place = invite.deployment.folder_name(task)
+            if isinstance(answer, FleetAnswer) and not answer.may_serve(place):
+                found = shown(answer.task or "", LONGEST_PLACE)
+                raise InviteRefused("InviteSuperLinkWrong", superlink=link, found=found, task=task)
+            if why := answer if isinstance(answer, str) else why_refused(answer, place):
+                on_doubt(link, why)
 
 
 def _certificate(path: Path) -> bytes:

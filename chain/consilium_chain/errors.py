@@ -231,6 +231,8 @@ class InviteRefused(FaultError, ChainError):
         "InviteTooLate": "no more nodes can join task {task}; ask its operator for an invite to another one",
         "InviteOneStore": "task {task} publishes by digest, so its sums are in artifact stores alone, and the invite"
         " names one host of a store ({named}); name a second one with another --artifacts, so that one may fail",
+        "InviteSuperLinkWrong": "the SuperLink {superlink} serves {found} and not task {task}, so nothing was signed;"
+        " `consilium server aggregators` shows each task's port",
         "InviteOfAnother": "the invite is {found}, and not {asked}; pass the right one",
     }
 

@@ -46,7 +46,9 @@ ELSEWHERE = {
     "a language model, tried by tests/operators/test_language_models.py": {"ForetellsTokens"},
     "a function of the server's, tried by tests/client/test_query_servers.py": {"QueryFailed"},
     "a segmentation, tried by tests/operators/test_segmentation_models.py": {"MarksPixels"},
-    "another party is at fault, tried by tests/e2e/test_invited_nodes.py": {"InviteContractsWrong", "InviteTooLate"},
+    "another party is at fault, tried by tests/e2e/test_invited_nodes.py": {
+        "InviteContractsWrong", "InviteTooLate", "InviteSuperLinkWrong",
+    },
     "a task by digest, tried by tests/e2e/test_invited_nodes.py": {"InviteOneStore"},
     "several tasks, tried by tests/e2e/test_invites_to_shards.py": {"InviteNotShards"},
     "another party is at fault": {"NotVerified", "SummaryNotVerified", "DataWrong", "DataTooLong"},

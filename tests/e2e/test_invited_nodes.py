@@ -28,9 +28,11 @@ from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.consent import NEW_HOSPITAL
 from consilium_client.errors import ConsentError
 from consilium_client.home import HospitalHome
+from consilium_core.connectivity import TASK_HEADER
 from file_server import FileServer
 from invite_driver import TASK, World, invited_world
 from raised_faults import raises_fault
+from tls_driver import server
 from typed import typed
 
 
@@ -189,6 +191,28 @@ def test_an_operator_signs_no_secrets_and_no_task_of_another(world: World) -> No
     write_keystore(world.folder / "treasury.json", world.chain.treasury.connection.signer, "secret", LIGHT_SCRYPT_N)
     refused(world.invite(*treasury), "error (InviteNotOperators)")
     assert not world.file.exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        (f"401 Unauthorized\r\n{TASK_HEADER}: 1-0x77-\x1b[2J3", "InviteSuperLinkWrong", "serves 1-0x77-"),
+        (f"404 Not Found\r\n{TASK_HEADER}: {'x' * 5_000}", "InviteSuperLinkWrong", "consilium server aggregators"),
+        ("404 Not Found", None, "does not accept hospitals now: no SuperLink is there"),
+        ("502 Bad Gateway", None, "does not accept hospitals now: nothing runs behind its proxy"),
+    ],
+)
+def test_an_address_is_asked_before_it_is_signed(world: World, answer: str, error: str | None, said: str) -> None:
+    with server(world.folder / "tls", f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n".encode()) as port:
+        code, words = world.invite(superlinks=[f"127.0.0.1:{port}"])
+    assert (code, f"error ({error})" in words, said in words) == (int(error is not None), error is not None, True), (
+        words
+    )
+    assert ("\x1b" in words, len(words) < 1_000, world.file.exists()) == (False, True, error is None)
+
+
+def test_an_aggregator_may_start_later(world: World) -> None:
+    done(world.invite(superlinks=[f"127.0.0.1:{free_port()}"]), "now: nothing listens there", "It has no secrets")
 
 
 def test_a_task_by_digest_names_stores_on_two_hosts(world: World) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_client.errors import ConsentError
+from consilium_core.connectivity import TASK_HEADER
 from invite_driver import TASK, World, invited_world
 from raised_faults import raises_fault
+from tls_driver import server
 
 SEATS, SHARDS = 3, 3
 TEXT = f"{TASK}[rounds]\nshards = {SHARDS}\nmax_hospitals = {SEATS}\n"
@@ -34,8 +37,7 @@ def world(consilium: CommandLine, local_chain: LocalChain, tmp_path: Path) -> Wo
 
 
 def invited(world: World, *more: str) -> tuple[int, str]:
-    """An invite to all shards: the driver's first SuperLink, and those of the others."""
-    return world.invite(*(word for link in LINKS[1:] for word in ("--superlink", link)), *more)
+    return world.invite(*more, superlinks=LINKS)
 
 
 def fill(world: World, task: int, seats: int = SEATS) -> bool:
@@ -57,6 +59,11 @@ def new_client(world: World, name: str = "home") -> api.Client:
     return client
 
 
+def named(world: World, task: int) -> bytes:
+    place = world.chain.deployment.folder_name(task)
+    return f"HTTP/1.1 401 Unauthorized\r\n{TASK_HEADER}: {place}\r\nContent-Length: 0\r\n\r\n".encode()
+
+
 def shard_of(world: World, client: api.Client) -> list[int]:
     tasks = world.operator.tasks
     return [one for one in tasks.shards(world.task) if client.account in [node.node for node in tasks.hospitals(one)]]
@@ -71,6 +78,20 @@ def test_an_invite_to_all_shards_names_each_superlink_and_is_shown(world: World)
     assert signed.superlinks == {world.task + place: link for place, link in enumerate(LINKS)}
     assert read_invite(signed.link) == signed
     done(world.init("--yes"), f"Invite to task {named}", *LINKS)
+
+
+def test_superlinks_in_another_order_are_found_before_anything_is_signed(world: World) -> None:
+    with ExitStack() as stack:
+        links = [
+            f"127.0.0.1:{stack.enter_context(server(world.folder / 'tls', named(world, world.task + place)))}"
+            for place in range(SHARDS)
+        ]
+        swapped = world.invite(superlinks=[links[0], links[2], links[1]])
+        refused(swapped, "error (InviteSuperLinkWrong)", f"{links[2]} serves", f"and not task {world.task + 1},")
+        assert not world.file.exists()
+        code, said = world.invite(superlinks=links)
+    done((code, said), "It has no secrets")
+    assert "does not accept hospitals now" not in said
 
 
 def test_a_hospital_joins_a_shard_with_room_and_the_same_one_again(world: World) -> None:
@@ -129,8 +150,11 @@ def test_a_task_that_is_no_shard_is_refused_on_both_sides(world: World) -> None:
     further = (FurtherShard(task=world.task + SHARDS, superlink="h:1"),)
     before = world.operator.operator.propose(world.operator.tasks.params(world.task))
     assert before == world.task + SHARDS  # the same operator's, of the same file and terms, but of another model
-    more = [word for link in [*LINKS[1:], "h:1"] for word in ("--superlink", link)]
-    refused(world.invite(*more), "error (InviteNotShards)", f"task {before} and task {world.task} of the invite")
+    refused(
+        world.invite(superlinks=[*LINKS, "h:1"]),
+        "error (InviteNotShards)",
+        f"task {before} and task {world.task} of the invite",
+    )
     refused(world.init("--yes", invite=world.changed(shards=further)), "error (InviteNotShards)")
     stranger = world.chain.funded()
     foreign = stranger.operator.propose(world.operator.tasks.params(world.task))

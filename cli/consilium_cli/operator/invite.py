@@ -48,6 +48,7 @@ def invite(
     signed = operator.invite(
         task, superlink=superlink, ca_certificate=ca_certificate, artifacts=artifacts, chain_url=chain_url, days=days,
         name=name, sponsor_url=sponsor_url, sponsor_ca=sponsor_ca, report_to=report_to,
+        on_doubt=lambda link, why: typer.echo(f"The SuperLink {link} does not accept hospitals now: {why}."),
     )  # fmt: skip
     output.write_bytes(signed.written)
     tasks = f"{'tasks' if signed.shards else 'task'} {signed.shown_tasks}"
