@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 
+from consilium_chain.addresses import checked_address
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.deploying.node import DeployNode
 from consilium_chain.errors import InviteRefused
@@ -16,13 +17,16 @@ from consilium_chain.invites import (
     DAY,
     FORMAT,
     MOST_DAYS,
+    USUAL_DAYS,
     Invite,
     SignedInvite,
     certificates_pem,
+    read_draft,
     read_invite,
-    sign_invite,
+    with_signature,
 )
 from consilium_chain.ledger.ledger import Ledger
+from consilium_chain.wallet_signatures import is_contract
 from consilium_client.errors import ConsentError
 from consilium_client.home import INVITE_FILE
 from consilium_client.task import JoinedTask, load_task
@@ -34,7 +38,7 @@ from consilium_core.visible_text import shown
 from cryptography import x509
 from pydantic import ValidationError
 
-from consilium.homes import checked_places
+from consilium.homes import checked_book, checked_places
 
 if TYPE_CHECKING:
     from consilium.node import Node
@@ -63,11 +67,14 @@ class Invitation:
     ) -> Invitation:
         """Reads an invite's file or link, and checks it. Writes and sends nothing.
 
-        `chain_url`, `artifacts`: instead of the invite's. Raises InviteRefused, ChainUnreachable, DeploymentInvalid,
-        ConfigInvalid, Refused (TaskUnknown), ArtifactMissing, ArtifactCorrupt, SpecInvalid, SpecMismatch.
+        `chain_url`, `artifacts`: instead of the invite's; if a contract signed it, `chain_url` is needed. Raises
+        InviteRefused, ChainUnreachable, DeploymentInvalid, ConfigInvalid, Refused (TaskUnknown), ArtifactMissing,
+        ArtifactCorrupt, SpecInvalid, SpecMismatch.
         """
         invite = read_invite(source)
         invite.require_current(time.time())
+        if invite.signed_by_contract and chain_url is None:
+            raise InviteRefused("InviteNeedsOwnNode", operator=invite.operator)
         ledger = invite.require_on_chain(DeployNode(chain_url or invite.chain_url))
         places = checked_places(invite.artifacts if artifacts is None else artifacts)
         store = ArtifactStore(parse_places([places] if isinstance(places, str) else places))
@@ -147,26 +154,61 @@ def invite_of(node: Node[Any], invite: str | Path | None) -> SignedInvite | None
     return found
 
 
-def signed_invite(
-    ledger: Ledger,
-    values: Mapping[str, Any],
-    authority: Path,
-    sponsor_authority: Path | None,
-    days: int,
-    on_doubt: Callable[[str, str], None],
-) -> SignedInvite:
-    """As `Operator.invite` describes it."""
+class InviteTerms(TypedDict, total=False):
+    """The arguments of `Operator.invite` beside the task."""
+
+    superlink: Required[str | Sequence[str]]
+    ca_certificate: Required[str | Path]
+    artifacts: Required[Sequence[str]]
+    chain_url: str | None
+    days: int
+    name: str
+    sponsor_url: str
+    sponsor_ca: str | Path | None
+    report_to: str
+    on_doubt: Callable[[str, str], None]
+
+
+def draft_invite(task: int, operator: str, rpc: str, address_book: str | Path, **terms: Unpack[InviteTerms]) -> Invite:
+    """An invite by an account that signs elsewhere: a contract, such as a Safe, or a wallet's key. `typed` is for the
+    account to sign (EIP-712), and `written` for `finish_invite`. The other arguments, and the errors, are those of
+    `Operator.invite`; also NotPossible (AddressMalformed, AddressMistyped).
+    """
+    account, node = checked_address(operator), DeployNode(rpc)
+    return drafted(Ledger(node, checked_book(address_book)), task, account, is_contract(node.code(account)), terms)
+
+
+def finish_invite(draft: str | Path, signature: str, rpc: str) -> SignedInvite:
+    """The invite of a draft's file with its account's signature (0x and hexadecimal digits), which is checked.
+
+    Raises InviteRefused (InviteForged, …), ChainUnreachable, DeploymentInvalid.
+    """
+    found = with_signature(read_draft(draft), signature)
+    found.require_current(time.time())
+    found.require_on_chain(DeployNode(rpc))
+    return found
+
+
+def drafted(ledger: Ledger, task: int, account: str, signed_by_contract: bool, terms: InviteTerms) -> Invite:
+    """An invite of this account before it is signed. Raises as `Operator.invite` does."""
+    days = terms.get("days", USUAL_DAYS)
     if not 1 <= days <= MOST_DAYS:
         raise InviteRefused("InviteMalformed", why=f"it is for {days} days: give it 1 to {MOST_DAYS}")
-    sponsors = None if sponsor_authority is None else _certificate(sponsor_authority)
+    authority, sponsors = Path(terms["ca_certificate"]), terms.get("sponsor_ca")
+    links = terms["superlink"]
+    first, *others = [links] if isinstance(links, str) else links
     try:
         invite = Invite.model_validate(
             {
-                **values, "format": FORMAT, "deployment": ledger.deployment, "operator": ledger.address,
-                "chain_url": values["chain_url"] or ledger.connection.endpoint.url,
+                "format": FORMAT, "deployment": ledger.deployment, "operator": account, "task": task,
+                "superlink": first, "signed_by_contract": signed_by_contract,
+                "shards": [{"task": task + place, "superlink": link} for place, link in enumerate(others, 1)],
+                "chain_url": terms.get("chain_url") or ledger.connection.endpoint.url,
+                "artifacts": tuple(terms["artifacts"]),
                 "authority": certificates_pem(_certificate(authority)),
-                "sponsor_authority": sponsors and certificates_pem(sponsors),
+                "sponsor_authority": certificates_pem(_certificate(Path(sponsors))) if sponsors else None,
                 "expires_at": int(time.time()) + days * DAY,
+                **{name: terms.get(name, "") for name in ("name", "sponsor_url", "report_to")},
             }
         )  # fmt: skip
     except ValidationError as error:
@@ -175,8 +217,8 @@ def signed_invite(
         raise InviteRefused("InviteMalformed", why=str(error)) from None
     invite.require_safe()
     invite.require_stores(invite.require_on_chain(DeployNode(invite.chain_url)))
-    _require_superlinks(invite, authority, on_doubt)
-    return sign_invite(invite, ledger.connection.signer)
+    _require_superlinks(invite, authority, terms.get("on_doubt", lambda link, why: None))
+    return invite
 
 
 def _require_superlinks(invite: Invite, authority: Path, on_doubt: Callable[[str, str], None]) -> None:

@@ -125,16 +125,15 @@ class Operator:
         reason: it may start later. Raises InviteRefused, ConsentError (CertificateInvalid), DeploymentInvalid,
         Refused (TaskUnknown).
         """
-        from consilium.invites import signed_invite
+        from consilium_chain.invites import sign_invite
 
-        first, *others = [superlink] if isinstance(superlink, str) else superlink
-        shards = [{"task": task + 1 + place, "superlink": link} for place, link in enumerate(others)]
-        given = {
-            "task": task, "superlink": first, "shards": shards, "artifacts": tuple(artifacts), "chain_url": chain_url,
-            "name": name, "sponsor_url": sponsor_url, "report_to": report_to,
-        }  # fmt: skip
-        sponsors = None if sponsor_ca is None else Path(sponsor_ca)
-        return signed_invite(self._ledger, given, Path(ca_certificate), sponsors, days, on_doubt)
+        from consilium.invites import InviteTerms, drafted
+
+        terms = InviteTerms(
+            superlink=superlink, ca_certificate=ca_certificate, artifacts=artifacts, chain_url=chain_url, days=days,
+            name=name, sponsor_url=sponsor_url, sponsor_ca=sponsor_ca, report_to=report_to, on_doubt=on_doubt,
+        )  # fmt: skip
+        return sign_invite(drafted(self._ledger, task, self.address, False, terms), self._ledger.connection.signer)
 
     def refund(self) -> int:
         """Takes back the rest of ended tasks' pools. Returns it, in the token's smallest unit."""

@@ -221,6 +221,8 @@ class InviteRefused(FaultError, ChainError):
         "InviteUnsafe": "the invite's `{field}` cannot be used: {why}; ask its operator for another one, with"
         " public https URLs and no secrets",
         "InviteForged": "the invite is not signed by {operator}, which it names; ask this operator for it again",
+        "InviteNeedsOwnNode": "the contract {operator} signed the invite, so only a chain node can judge the signature,"
+        " and the invite's own node could lie; pass --chain-url with a node that you trust",
         "InviteExpired": "the invite expired {days:.1f} days ago; ask its operator for another one",
         "InviteNotOperators": "the invite's signer {signer} did not propose task {task}: {operator} did. Do not join;"
         " ask the operator by another way",

@@ -3,6 +3,10 @@
 The account signs typed data (EIP-712) in the domain of chain and task contract: task, expiry, and a SHA-256 of the
 whole content. An invite has no secret. It is a JSON file, or the same bytes in base64url behind `consilium-invite:`.
 It may name further shards of the task's model, and then serves hospitals of them all.
+
+A contract signs by its own rule (EIP-1271). Only a chain node can judge that, so `parse` takes such a signature as it
+is, and `require_on_chain` and `require_of` ask. An invite's own chain node could vouch for any signature: the node must
+be the reader's.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -47,7 +52,7 @@ from consilium_chain.profiles import LONGEST_NAME
 from consilium_chain.rpc.local_node import CHAIN_ID
 from consilium_chain.tasks.judging_spec import MAX_SHARDS
 from consilium_chain.typed_data import typed_data
-from consilium_chain.wallet_signatures import signer_of
+from consilium_chain.wallet_signatures import KEY_SIGNATURE, MOST_SIGNATURE, contract_accepts, signer_of
 
 FORMAT = "consilium-invite-1"
 PREFIX = "consilium-invite:"
@@ -56,6 +61,7 @@ LONGEST_URL, MOST_STORES, MOST_CERTIFICATES = 300, 8, 4
 LEAST_STORES = 2  # of a task by digest, whose sums no chain keeps
 USUAL_DAYS, MOST_DAYS = 14, 90
 DAY, MOST_NUMBER = 86_400, 1 << 53  # seconds; exact in JSON
+UNUSED = ("shards", "signed_by_contract")  # in most invites
 STRUCT = {"operator": "address", "task": "uint256", "expiresAt": "uint64", "content": "bytes32"}
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _LINK = re.compile(r"(?:[A-Za-z0-9.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]):[0-9]{1,5}(?:/[0-9]{1,5})?")
@@ -92,7 +98,8 @@ class FurtherShard(Section):
 class Invite(Section):
     """`name`: the operator's own, and no proof. `artifacts`: places of the artifact store. `authority`,
     `sponsor_authority`: certificates that signed those of SuperLink and sponsor, PEM. `report_to`: the operator's API.
-    `shards`: the others that its nodes may join. Empty texts stand for none. `expires_at`: Unix seconds.
+    `shards`: the others that its nodes may join. `signed_by_contract`: the operator's account has no key. Empty texts
+    stand for none. `expires_at`: Unix seconds.
     """
 
     format: Literal["consilium-invite-1"]
@@ -109,6 +116,7 @@ class Invite(Section):
     report_to: Url = ""
     operator: ExactAddress
     expires_at: Annotated[int, Field(ge=1, lt=1 << 37)]
+    signed_by_contract: bool = False
 
     @field_validator("name")
     @classmethod
@@ -130,11 +138,9 @@ class Invite(Section):
 
     @model_serializer(mode="wrap")
     def _short(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leaves an empty `shards` out: the signed content of an invite to one task needs no such field."""
+        """Leaves unused fields out: the signed content of an invite to one task, by a key, needs none of them."""
         tree: dict[str, Any] = dump(self)
-        if not self.shards:
-            tree.pop("shards", None)
-        return tree
+        return {name: value for name, value in tree.items() if name not in UNUSED or getattr(self, name)}
 
     @property
     def superlinks(self) -> dict[int, str]:
@@ -208,32 +214,26 @@ class Invite(Section):
             raise InviteRefused("InviteTooLate", task=self.shown_tasks)
         return ledger
 
-    def message(self) -> SignableMessage:
-        content = hashlib.sha256(self.model_dump_json(exclude={"signature"}).encode()).digest()
+    @property
+    def typed(self) -> dict[str, Any]:
+        """As wallets take it (`eth_signTypedData_v4`)."""
+        content = "0x" + hashlib.sha256(self.model_dump_json(exclude={"signature"}).encode()).hexdigest()
         values = {"operator": self.operator, "task": self.task, "expiresAt": self.expires_at, "content": content}
         book = self.deployment
-        whole: dict[str, Any] = typed_data(
-            "ConsiliumInvite", book.chain_id, to_checksum_address(book.tasks), {"Invite": STRUCT}, values
-        )
-        return encode_typed_data(full_message=whole)
+        contract = to_checksum_address(book.tasks)
+        return typed_data("ConsiliumInvite", book.chain_id, contract, {"Invite": STRUCT}, values)
 
-
-class SignedInvite(Invite):
-    signature: Annotated[str, Field(pattern="^0x[0-9a-f]{130}$")]
+    def message(self) -> SignableMessage:
+        return encode_typed_data(full_message=self.typed)
 
     @property
     def written(self) -> bytes:
         """A file's content."""
         return self.model_dump_json(indent=1).encode() + b"\n"
 
-    @property
-    def link(self) -> str:
-        raw = self.model_dump_json(exclude_defaults=True).encode()
-        return PREFIX + base64.urlsafe_b64encode(raw).decode().rstrip("=")
-
     @classmethod
     def parse(cls, raw: bytes) -> Self:
-        """A file or a link, with a valid signature and safe URLs. Raises InviteRefused."""
+        """A file or a link, with safe URLs. Raises InviteRefused."""
         if len(raw) > MOST_BYTES:
             raise InviteRefused("InviteTooLong", most=MOST_BYTES)
         try:
@@ -247,14 +247,51 @@ class SignedInvite(Invite):
         except ValueError as error:
             raise InviteRefused("InviteMalformed", why=str(error)) from None
         found.require_safe()
-        if signer_of(found.message(), bytes.fromhex(found.signature[2:])) != found.operator:
-            raise InviteRefused("InviteForged", operator=found.operator)
         return found
 
     def require_current(self, now: float) -> None:
         """`now`: Unix seconds. Raises InviteRefused (InviteExpired)."""
         if now >= self.expires_at:
             raise InviteRefused("InviteExpired", days=(now - self.expires_at) / DAY)
+
+
+class SignedInvite(Invite):
+    """`signature`: of a key, or in the form of the operator's contract."""
+
+    signature: Annotated[str, Field(pattern="^0x([0-9a-f]{2})*$", max_length=2 + 2 * MOST_SIGNATURE)]
+
+    @model_validator(mode="after")
+    def _of_a_key(self) -> Self:
+        if not self.signed_by_contract and len(self._signature) != KEY_SIGNATURE:
+            raise ValueError(f"signature: a key's has {KEY_SIGNATURE} bytes")
+        return self
+
+    @property
+    def _signature(self) -> bytes:
+        return bytes.fromhex(self.signature[2:])
+
+    @property
+    def link(self) -> str:
+        raw = self.model_dump_json(exclude_defaults=True).encode()
+        return PREFIX + base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+    @classmethod
+    def parse(cls, raw: bytes) -> Self:
+        """A file or a link, with safe URLs and a key's valid signature; a contract's is not judged yet.
+
+        Raises InviteRefused.
+        """
+        found = super().parse(raw)
+        if not found.signed_by_contract and signer_of(found.message(), found._signature) != found.operator:
+            raise InviteRefused("InviteForged", operator=found.operator)
+        return found
+
+    def require_operators(self, ledger: Ledger) -> list[TaskState]:
+        """Also raises InviteRefused (InviteForged) unless the operator's contract takes the signature as its own."""
+        endpoint = ledger.connection.endpoint
+        if self.signed_by_contract and not contract_accepts(endpoint, self.operator, self.message(), self._signature):
+            raise InviteRefused("InviteForged", operator=self.operator)
+        return super().require_operators(ledger)
 
     def require_of(self, ledger: Ledger, task: int) -> None:
         """Raises InviteRefused unless it is for this task of the ledger's contracts (InviteOfAnother), and as
@@ -272,22 +309,36 @@ class SignedInvite(Invite):
 
 def sign_invite(invite: Invite, account: LocalAccount) -> SignedInvite:
     """Raises InviteRefused (InviteUnsafe, InviteMalformed)."""
+    return with_signature(invite, "0x" + bytes(account.sign_message(invite.message()).signature).hex())
+
+
+def with_signature(invite: Invite, signature: str) -> SignedInvite:
+    """`signature`: 0x and hexadecimal digits. Raises InviteRefused, as `SignedInvite.parse` does."""
     invite.require_safe()
-    signature = "0x" + bytes(account.sign_message(invite.message()).signature).hex()
-    return SignedInvite.parse(SignedInvite(**{**dict(invite), "signature": signature}).written)
+    tree = json.loads(invite.written) | {"signature": signature.strip().lower()}
+    return SignedInvite.parse(json.dumps(tree, ensure_ascii=False).encode())
 
 
 def read_invite(source: str | Path) -> SignedInvite:
     """From a file's path or a link. Raises InviteRefused."""
     if isinstance(source, str) and source.startswith(PREFIX):
         return SignedInvite.parse(source[: MOST_BYTES + 1].encode())
+    return SignedInvite.parse(_read(source))
+
+
+def read_draft(path: str | Path) -> Invite:
+    """An invite that is not signed yet, from its file. Raises InviteRefused."""
+    return Invite.parse(_read(path))
+
+
+def _read(source: str | Path) -> bytes:
+    """A file up to a byte more than an invite may have. Raises InviteRefused (InviteUnreadable)."""
     try:
         with Path(source).expanduser().open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
+            return file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "no path has a zero byte"
         raise InviteRefused("InviteUnreadable", path=shown(str(source), 200), why=why) from None
-    return SignedInvite.parse(raw)
 
 
 def certificates_pem(raw: bytes) -> str:

@@ -22,10 +22,13 @@ from consilium_chain.invites import (
     certificates_pem,
     read_invite,
     sign_invite,
+    with_signature,
 )
 from consilium_chain.rpc.local_node import CHAIN_ID
+from consilium_chain.wallet_signatures import MOST_SIGNATURE
 from consilium_server.certificates import ensure_certificates
 from eth_account import Account
+from eth_account.messages import encode_typed_data
 from raised_faults import raises_fault
 
 OPERATOR = Account.from_key("0x" + "11" * 32)
@@ -124,6 +127,28 @@ def test_an_invite_to_one_task_is_as_programs_without_shards_wrote_it(made: Made
     assert (held.link + "\n").encode() == raw
     assert sign_invite(held, OPERATOR) == held
     assert "shards" not in json.loads(sign_invite(made(), OPERATOR).written)
+
+
+def test_a_contracts_signature_is_bounded_and_a_keys_has_one_length(made: Made) -> None:
+    """Only the chain can judge it: parsing claims nothing."""
+    draft = made(signed_by_contract=True)
+    for length in (0, 1, 65, MOST_SIGNATURE):
+        signed = with_signature(draft, "0x" + "AB" * length)
+        assert (SignedInvite.parse(signed.link.encode()), len(signed.signature)) == (signed, 2 + 2 * length)
+    for wrong in ("", "0x1", "ab" * 65, "0x" + "zz" * 65, "0x" + "ab" * (MOST_SIGNATURE + 1)):
+        with raises_fault(InviteRefused, "InviteMalformed", match="signature"):
+            with_signature(draft, wrong)
+    own = sign_invite(made(), OPERATOR)
+    for length in (0, 64, 66, MOST_SIGNATURE):
+        with raises_fault(InviteRefused, "InviteMalformed", match="a key's has 65 bytes"):
+            with_signature(made(), "0x" + "ab" * length)
+    assert draft.message() != made().message()  # the kind of signer is signed, too
+    with raises_fault(InviteRefused, "InviteMalformed", match="signature"):
+        SignedInvite.parse(draft.written)
+    with raises_fault(InviteRefused, "InviteMalformed", match="signature"):
+        Invite.parse(own.written)
+    assert Invite.parse(draft.written) == draft
+    assert encode_typed_data(full_message=json.loads(json.dumps(draft.typed))) == draft.message()
 
 
 def test_every_tampered_byte_is_refused(made: Made) -> None:

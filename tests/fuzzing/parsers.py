@@ -1025,7 +1025,11 @@ CLIENT = {
         fuzzed_in="tests/client/test_audit_log.py",
     ),
     "invite": Parser(
-        lambda: [invite().written, invite(shards=[{"task": 4, "superlink": "fl.example.org:443/9101"}]).written],
+        lambda: [
+            invite().written,
+            invite(shards=[{"task": 4, "superlink": "fl.example.org:443/9101"}]).written,
+            invite(signed_by_contract=True).written,
+        ],
         lambda raw, _: SignedInvite.parse(raw),
         (InviteRefused,),
         "json",

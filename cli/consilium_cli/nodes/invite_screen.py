@@ -22,8 +22,9 @@ def show_invite(found: Invitation, policy: Mapping[str, Any], chain_url: str | N
     invite, console = found.invite, Console(highlight=False, emoji=False)  # fingerprints have :CD:
     book, until = invite.deployment, datetime.datetime.fromtimestamp(invite.expires_at, datetime.UTC)
     named = f", who goes by {invite.name}" if invite.name else ""
+    signed = "its contract took this invite's signature" if invite.signed_by_contract else "signed this invite"
     rows = [
-        ("operator", f"{invite.operator}{named}: signed this invite, and proposed the task"),
+        ("operator", f"{invite.operator}{named}: {signed}, and proposed the task"),
         ("chain", f"{book.chain_id}, node {chain_url or invite.chain_url}"),
         ("contracts", f"Tasks {book.tasks}, Staking {book.staking}, token {book.token}"),
         ("artifacts", ", ".join(invite.artifacts)),
