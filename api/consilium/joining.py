@@ -118,7 +118,8 @@ class Join:
 
 
 def with_room(client: Client, invite: SignedInvite, closed: set[int]) -> int:
-    """The invite's task that this hospital has joined or approved, or else one with room that is not in `closed`.
+    """The invite's task that this hospital has joined, or else one with room that is not in `closed`: one that its
+    owner approved or an officer signed, if there is one.
 
     Raises InviteRefused (InviteTooLate), and as `require_of` does.
     """
@@ -131,10 +132,11 @@ def with_room(client: Client, invite: SignedInvite, closed: set[int]) -> int:
             return task
         if task not in closed and state.phase is Phase.JOINING and now <= state.deadline and len(nodes) < most:
             free[task] = most - len(nodes)
-    approved = [task for task in client._home.approved_tasks() if task in free]
     if not free:
         raise InviteRefused("InviteTooLate", task=invite.shown_tasks)
-    return approved[0] if approved else emptier_of_two(client.account, free)
+    approved = client._home.approved_tasks()
+    begun = [task for task in free if task in approved or approval_file(client.folder, task).exists()]
+    return begun[0] if begun else emptier_of_two(client.account, free)
 
 
 def emptier_of_two(account: str, free: Mapping[int, int]) -> int:

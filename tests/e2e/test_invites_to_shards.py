@@ -14,6 +14,7 @@ import pytest
 from chain_driver import ENCRYPTION_KEY, LocalChain
 from command_line import CommandLine, done, refused
 from consilium.joining import emptier_of_two
+from consilium.node_results import Joining
 from consilium_chain.errors import InviteRefused, Refused
 from consilium_chain.invites import FurtherShard, SignedInvite, read_invite
 from consilium_chain.keystore import open_keystore
@@ -21,6 +22,7 @@ from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_client.errors import ConsentError
+from consilium_client.home import approval_file
 from consilium_core.connectivity import TASK_HEADER
 from invite_driver import TASK, World, invited_world
 from raised_faults import raises_fault
@@ -112,6 +114,24 @@ def test_a_hospital_joins_a_shard_with_room_and_the_same_one_again(world: World)
         late.join()
     assert late._home.approved_tasks() == []
     assert client.join() == tasks[1]  # its seat is its own, although none is free
+
+
+def test_a_shard_that_was_begun_is_taken_again(world: World) -> None:
+    """One for which a signature was fetched, although another shard is emptier."""
+    done(invited(world))
+    client, asked = new_client(world), list[int]()
+
+    def no(found: Joining) -> bool:
+        asked.append(found.task)
+        return False
+
+    for begun in world.operator.tasks.shards(world.task):
+        approval_file(client.folder, begun).parent.mkdir(exist_ok=True)
+        approval_file(client.folder, begun).touch()
+        with raises_fault(ConsentError, "NotConfirmed"):
+            client.join(confirm=no)
+        approval_file(client.folder, begun).unlink()
+    assert asked == list(world.operator.tasks.shards(world.task))
 
 
 def test_the_loser_of_a_last_seat_is_asked_about_another_shard(world: World) -> None:
