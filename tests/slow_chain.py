@@ -40,7 +40,7 @@ class SlowClock:
     """Stands for the module `time`. Who sleeps moves it, and the chain with it."""
 
     def __init__(self, chain: LocalChain, block_seconds: float) -> None:
-        self._chain, self._block_seconds = chain, block_seconds
+        self.chain, self._block_seconds = chain, block_seconds
         self._now, self._mined, self._until = 0.0, 0, float("inf")
         self._began = chain.treasury.connection.blocks.now()
         self._owner = threading.get_ident()
@@ -67,9 +67,9 @@ class SlowClock:
 
     def mine(self) -> None:
         """A block, at the time that the clock shows."""
-        latest = int(self._chain.rpc("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
-        self._chain.rpc("evm_setNextBlockTimestamp", max(latest + 1, self._began + int(self._now)))
-        self._chain.rpc("evm_mine")
+        latest = int(self.chain.rpc("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
+        self.chain.rpc("evm_setNextBlockTimestamp", max(latest + 1, self._began + int(self._now)))
+        self.chain.rpc("evm_mine")
 
     def run(self, seconds: float, play: Callable[[], object]) -> None:
         """Calls `play`, which waits for blocks without end, for so long."""

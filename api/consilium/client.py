@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from consilium_chain.deploying.address_book import Deployment
@@ -16,23 +14,20 @@ from consilium_chain.ledger.structs import Hospital, Phase, Role, TaskState
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_client.config import HospitalHomeSettings
 from consilium_client.consent import NEW_HOSPITAL, Policy
-from consilium_client.data.door import admitted
 from consilium_client.data.kinds import read_examples
 from consilium_client.errors import ConsentError, DataError, ModelError, OwnersRefusal
-from consilium_client.home import Approval, HospitalHome, approval_file, is_running, running_alone
+from consilium_client.home import HospitalHome, is_running, running_alone
 from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog, export, read_log
-from consilium_client.models import model_of
 from consilium_client.privacy.membership import in_words
 from consilium_client.programs.library import loaded
-from consilium_client.second_signature import second_signature
 from consilium_client.task import JoinedTask
-from consilium_core.connectivity import fleet_address, why_shut_out
 from consilium_core.owner import telling_owner
 from consilium_core.private_files import write_private_file
 
 from consilium.data_check import DataCheck, check_data
 from consilium.homes import Names, NewHome, checked_policy, checked_sponsor
-from consilium.invites import Invitation, new_values, way_to
+from consilium.invites import Invitation, new_values
+from consilium.joining import Join
 from consilium.node import Node, entry_of, standing_of
 from consilium.node_results import Activity, ClientStatus, Departure, Joining, Membership, Standing, agree
 from consilium.task import Task
@@ -198,65 +193,34 @@ class Client(Node[HospitalHome]):
 
     def join(
         self,
-        task: int,
+        task: int | None = None,
         *,
         superlink: str | None = None,
         ca_certificate: str | Path | None = None,
         invite: str | Path | None = None,
         data: str | Path | None = None,
         mapping: str | Path | None = None,
+        on_task: Callable[[JoinedTask, TaskState], None] = lambda task, state: None,
         confirm: Callable[[Joining], bool] = agree,
-    ) -> None:
-        """Approves a task that policy and data allow, and joins it on chain with this hospital's bond. A second call
-        continues where the first one stopped.
+    ) -> int:
+        """Approves a task that policy and data allow, and joins it on chain with this hospital's bond. Returns its
+        number. A second call continues where the first one stopped.
 
-        `superlink`: host:port of the aggregator's SuperLink. `ca_certificate`: of the authority that signed its own.
-        `invite`: a file or link that has both; by default the one by which the home was made. `data`, `mapping`: for
-        this task; by default those of the home. `confirm` is asked before anything is written or
-        sent. Its events go to the log (`log_to`).
+        `task`: by default one of the invite's with room; if another hospital takes its last seat, the next one, which
+        `confirm` is asked about again. `superlink`: host:port of the aggregator's SuperLink. `ca_certificate`: of the
+        authority that signed its own. `invite`: a file or link that has both; by default the one by which the home was
+        made. `data`, `mapping`: for this task; by default those of the home. `on_task` gets each task before its
+        checks. `confirm` is asked before anything is written or sent. Its events go to the log (`log_to`).
 
         Raises ValueError for another form of `superlink`; OwnersRefusal (NotAllowed), ModelNotInstalled, DataError,
-        InviteRefused, ConsentError (CertificateInvalid, SuperLinkUnknown, NotConfirmed, Unfunded), and as `task` does.
-        An interrupt leaves the approval.
+        InviteRefused, ConsentError (CertificateInvalid, SuperLinkUnknown, WhichTask, NotConfirmed, Unfunded), and as
+        `task` does. An interrupt leaves the approval.
         """
-        link, authority = way_to(self, task, superlink, ca_certificate, invite)
-        found, policy = self.task(task), self.policy()
-        policy.require(found.spec, self.state(task).operator)
-        second_signature(
-            policy, self._ledger, self.account, task, found.params.spec_hash, approval_file(self.folder, task)
-        )
-        model_of(found.spec).require_installed()
-        own = [None if one is None else Path(one).absolute() for one in (data, mapping)]
-        data, mapping = own[0] or self.settings.data, own[1] or self.settings.mapping
-        fitting = admitted(data, found.spec, mapping, self.settings.data_accepted)
-        rows = fitting.examples.rows
-        policy.require_rows(found.spec, rows)
-        place = self._ledger.folder_name(task)
-        with NamedTemporaryFile(suffix=".crt") as file:
-            Path(file.name).write_bytes(authority)
-            shut_out = why_shut_out(fleet_address(link), Path(file.name), place)
-        if not confirm(
-            Joining(task, rows, self._membership(found, rows), link, shut_out, fitting.remarks, fitting.unneeded)
-        ):
-            raise ConsentError("NotConfirmed", about=f"task {task}")
-        approval = Approval(
-            place=place,
-            spec_hash=found.params.spec_hash.hex(),
-            approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
-            superlink=link,
-            data=own[0],
-            mapping=own[1],
-        )
-        had_joined = entry_of(self, task) is not None
-        self._home.approve(task, approval, authority)
-        from consilium_client.hospital.node import HospitalNode
-
-        try:
-            HospitalNode(self._home.node_settings(task, place)).join()
-        except Exception:  # not at an interrupt: a sent transaction may still reach the chain
-            if not had_joined:  # only a joined task stays approved
-                self._home.withdraw(task)
-            raise
+        join = Join(self, superlink, ca_certificate, invite, data, mapping, on_task, confirm)
+        if task is None:
+            return join.do_any()
+        join.do(task)
+        return task
 
     def run(self, task: int | None = None) -> None:
         """Takes part in an approved task until it ends; by default in the only one. It can be stopped and started again

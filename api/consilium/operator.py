@@ -104,7 +104,7 @@ class Operator:
         self,
         task: int,
         *,
-        superlink: str,
+        superlink: str | Sequence[str],
         ca_certificate: str | Path,
         artifacts: Sequence[str],
         chain_url: str | None = None,
@@ -113,23 +113,27 @@ class Operator:
         sponsor_url: str = "",
         sponsor_ca: str | Path | None = None,
         report_to: str = "",
+        on_doubt: Callable[[str, str], None] = lambda superlink, why: None,
     ) -> SignedInvite:
         """Signs an invite to a task that this account proposed: `written` is a file's content, `link` the same as text.
 
-        `superlink`, `ca_certificate`: of the task's aggregator. `artifacts`: URLs of artifact stores, on two hosts for
+        `superlink`, `ca_certificate`: of the task's aggregator. Several SuperLinks are those of this task and of the
+        shards that follow it: the invite is then to all of them. `artifacts`: URLs of artifact stores, on two hosts for
         a task by digest. `chain_url`: a public chain node, by default this operator's. `days`: until it expires.
         `name`: of the operator, to show. `sponsor_url`, `sponsor_ca`, `report_to`: as for `Client.create`. An invite is
-        public: URLs with keys are refused. Raises InviteRefused, ConsentError (CertificateInvalid), DeploymentInvalid,
+        public: URLs with keys are refused. `on_doubt` gets each SuperLink that hospitals could not use now, with the
+        reason: it may start later. Raises InviteRefused, ConsentError (CertificateInvalid), DeploymentInvalid,
         Refused (TaskUnknown).
         """
-        from consilium.invites import signed_invite
+        from consilium_chain.invites import sign_invite
 
-        given = {
-            "task": task, "superlink": superlink, "artifacts": tuple(artifacts), "chain_url": chain_url, "name": name,
-            "sponsor_url": sponsor_url, "report_to": report_to,
-        }  # fmt: skip
-        sponsors = None if sponsor_ca is None else Path(sponsor_ca)
-        return signed_invite(self._ledger, given, Path(ca_certificate), sponsors, days)
+        from consilium.invites import InviteTerms, drafted
+
+        terms = InviteTerms(
+            superlink=superlink, ca_certificate=ca_certificate, artifacts=artifacts, chain_url=chain_url, days=days,
+            name=name, sponsor_url=sponsor_url, sponsor_ca=sponsor_ca, report_to=report_to, on_doubt=on_doubt,
+        )  # fmt: skip
+        return sign_invite(drafted(self._ledger, task, self.address, False, terms), self._ledger.connection.signer)
 
     def refund(self) -> int:
         """Takes back the rest of ended tasks' pools. Returns it, in the token's smallest unit."""

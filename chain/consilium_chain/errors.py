@@ -221,14 +221,20 @@ class InviteRefused(FaultError, ChainError):
         "InviteUnsafe": "the invite's `{field}` cannot be used: {why}; ask its operator for another one, with"
         " public https URLs and no secrets",
         "InviteForged": "the invite is not signed by {operator}, which it names; ask this operator for it again",
+        "InviteNeedsOwnNode": "the contract {operator} signed the invite, so only a chain node can judge the signature,"
+        " and the invite's own node could lie; pass --chain-url with a node that you trust",
         "InviteExpired": "the invite expired {days:.1f} days ago; ask its operator for another one",
         "InviteNotOperators": "the invite's signer {signer} did not propose task {task}: {operator} did. Do not join;"
         " ask the operator by another way",
         "InviteContractsWrong": "the invite's contracts do not belong together ({wrong}). Do not join; ask the operator"
         " by another way",
-        "InviteTooLate": "task {task} takes no more nodes; ask its operator for an invite to another one",
+        "InviteNotShards": "task {task} and task {first} of the invite are not shards of one model; ask its operator"
+        " for it again",
+        "InviteTooLate": "no more nodes can join task {task}; ask its operator for an invite to another one",
         "InviteOneStore": "task {task} publishes by digest, so its sums are in artifact stores alone, and the invite"
         " names one host of a store ({named}); name a second one with another --artifacts, so that one may fail",
+        "InviteSuperLinkWrong": "the SuperLink {superlink} serves {found} and not task {task}, so nothing was signed;"
+        " `consilium server aggregators` shows each task's port",
         "InviteOfAnother": "the invite is {found}, and not {asked}; pass the right one",
     }
 

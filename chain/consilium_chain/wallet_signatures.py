@@ -15,9 +15,16 @@ if TYPE_CHECKING:
     from consilium_chain.rpc.endpoint import Endpoint
 
 KEY_SIGNATURE = 65  # bytes
+MOST_SIGNATURE = 2_048  # bytes of a contract's: some thirty owners of a multisignature
+DELEGATED = b"\xef\x01\x00"  # begins the code of an account with a key (EIP-7702)
 MAGIC = bytes.fromhex("1626ba7e")  # the selector of isValidSignature(bytes32,bytes), and its answer for yes
 YES = "0x" + MAGIC.ljust(32, b"\0").hex()
 MOST_GAS = 2_000_000  # of a call. A multisignature, or a passkey in Solidity, takes less; a megabyte more
+
+
+def is_contract(code: bytes) -> bool:
+    """True for the code of an account without a key, whose signatures only its contract can judge."""
+    return bool(code) and not code.startswith(DELEGATED)
 
 
 def signer_of(message: SignableMessage, signature: bytes) -> str | None:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from consilium_chain.addresses import ExactAddress
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.typed_data import typed_data
-from consilium_chain.wallet_signatures import contract_accepts, signer_of
+from consilium_chain.wallet_signatures import MOST_SIGNATURE, contract_accepts, signer_of
 from consilium_core.strict_json import parse_json
 from consilium_core.typed_toml import Section, validation_faults
 from consilium_core.visible_text import shown
@@ -27,7 +27,6 @@ from consilium_client.consent import Policy
 from consilium_client.errors import OwnersRefusal
 
 MOST_BYTES = 1 << 15
-MOST_SIGNATURE = 2_048  # bytes: some thirty owners of a multisignature
 DOMAIN = "ConsiliumApproval"
 STRUCT = {"hospital": "address", "task": "uint256", "spec": "bytes32", "policy": "bytes32", "date": "string"}
 

@@ -93,31 +93,47 @@ class FleetAnswer:
     ahead: float | None = None
     task: str | None = None
 
+    def may_serve(self, task: str) -> bool:
+        """False if it names another task. An answer of a proxy alone names none."""
+        return self.task in (None, task)
+
+
+def ask_fleet(at: FleetAddress, authority: Path, timeout: float = TIMEOUT) -> FleetAnswer | str:
+    """A SuperLink's answer, or the reason why it cannot be reached."""
+    answer = FleetAnswer(None)
+
+    def ask(link: ssl.SSLSocket) -> None:
+        nonlocal answer
+        answer = _fleet_answer(at, link)
+
+    return _why_not(at.host, at.port, authority, timeout, ask) or answer
+
+
+def why_refused(answer: FleetAnswer, task: str) -> str | None:
+    """The reason why the SuperLink that answered so would refuse a SuperNode of this machine, if there is one. `task`:
+    by `folder_name`, the one that it should serve.
+    """
+    ahead = answer.ahead
+    if ahead is not None and not -FLOWER_BEHIND < ahead < FLOWER_AHEAD:
+        off = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'}"
+        return f"this machine's clock is {off} the server's: set it (`timedatectl set-ntp true`)"
+    if not answer.may_serve(task):
+        return "it serves another task: ask its operator for the address of this one"
+    if answer.status == NOT_FOUND:
+        return "no SuperLink is there: check the address, with the number behind the /"
+    if answer.status in NOTHING_BEHIND:
+        return "nothing runs behind its proxy: its aggregator may not have started yet"
+    return None
+
 
 def why_shut_out(at: FleetAddress, authority: Path, task: str, timeout: float = TIMEOUT) -> str | None:
-    """The reason why that SuperLink would refuse a SuperNode of this machine, if a check finds one. `task`: by
-    `folder_name`, the one that it should serve.
-    """
-
-    def check(link: ssl.SSLSocket) -> str | None:
-        answer = _fleet_answer(at, link)
-        ahead = answer.ahead
-        if ahead is not None and not -FLOWER_BEHIND < ahead < FLOWER_AHEAD:
-            off = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'}"
-            return f"this machine's clock is {off} the server's: set it (`timedatectl set-ntp true`)"
-        if answer.task not in (None, task):
-            return "it serves another task: ask its operator for the address of this one"
-        if answer.status == NOT_FOUND:
-            return "no SuperLink is there: check the address, with the number behind the /"
-        if answer.status in NOTHING_BEHIND:
-            return "nothing runs behind its proxy: its aggregator may not have started yet"
-        return None
-
-    return _why_not(at.host, at.port, authority, timeout, check)
+    """The same of the SuperLink at an address, or the reason why it cannot be reached."""
+    answer = ask_fleet(at, authority, timeout)
+    return answer if isinstance(answer, str) else why_refused(answer, task)
 
 
 def _why_not(
-    host: str, port: int, authority: Path | None, timeout: float, check: Callable[[ssl.SSLSocket], str | None]
+    host: str, port: int, authority: Path | None, timeout: float, use: Callable[[ssl.SSLSocket], None]
 ) -> str | None:
     try:
         context = ssl.create_default_context(cafile=authority)
@@ -128,7 +144,8 @@ def _why_not(
             socket.create_connection((host, port), timeout) as plain,
             context.wrap_socket(plain, server_hostname=host) as link,
         ):
-            return check(link)
+            use(link)
+            return None
     except ssl.SSLCertVerificationError:
         return "its certificate is not from the named authority, or not for this host name: ask its operator for both"
     except ssl.SSLError:

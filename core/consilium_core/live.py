@@ -76,6 +76,7 @@ WAYS_OUT = {
 }
 WORDS: Words = {
     "joined": "joined as {role} {index} with {rows} rows",
+    "shard-closed": "[yellow]takes no more hospitals ({error}); another shard of its model may[/yellow]",
     "in-task": "continues as voter {index}",
     "watching": "watches all tasks, {tasks} so far; judges {judged} of them",
     "data-remark": lambda f: (
@@ -154,9 +155,10 @@ UNPAID = ("not-committed", "not-resumed", "evidence-not-submitted", "not-voted",
 
 def sentence(event: str, fields: Fields, words: Words = WORDS) -> str:
     """The event as rich's markup. An unknown event is shown as it is."""
-    fields = {name: escape(shown_lines(value)) if isinstance(value, str) else value for name, value in fields.items()}
     if "task" in fields:  # of a process that is in several
-        return f"task {fields.pop('task')}: {sentence(event, fields, words)}"
+        others = {name: value for name, value in fields.items() if name != "task"}
+        return f"task {fields['task']}: {sentence(event, others, words)}"
+    fields = {name: escape(shown_lines(value)) if isinstance(value, str) else value for name, value in fields.items()}
     if event in UNPAID:
         wei = ether(int(fields["wei"]))
         return f"[red]{event}: could not pay for {fields['call']} ({fields['error']}); {wei} ether left[/red]"

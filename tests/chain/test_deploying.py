@@ -29,7 +29,7 @@ from consilium_chain.deploying.run import Deploying, created_address
 from consilium_chain.deploying.verify import PRECOMPILES, require_precompiles, same_but
 from consilium_chain.errors import ChainUnreachable, DeployFailed, NotPossible
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.rpc import abi, local_node, transactions
+from consilium_chain.rpc import abi, local_node, outgoing, transactions
 from consilium_chain.rpc.abi import CONTRACT_NAMES, contract_artifact
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import CHAIN_ID, FAUCET_KEY, LocalNode, find_anvil
@@ -314,7 +314,7 @@ def test_step_that_arrives_under_another_hash_is_not_sent_again(own_chain: Site)
 
 def test_step_that_failed_on_the_chain_is_sent_anew(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(node_module, "TRANSACTION_GAS_LIMIT", 250_000)
+        patch.setattr(outgoing, "TRANSACTION_GAS_LIMIT", 250_000)
         with raises_fault(DeployFailed, "DeploymentReverted", match="deploy ConsiliumToken failed on the chain"):
             site.deploy()
     site.deploy()

@@ -22,10 +22,13 @@ from consilium_chain.invites import (
     certificates_pem,
     read_invite,
     sign_invite,
+    with_signature,
 )
 from consilium_chain.rpc.local_node import CHAIN_ID
+from consilium_chain.wallet_signatures import MOST_SIGNATURE
 from consilium_server.certificates import ensure_certificates
 from eth_account import Account
+from eth_account.messages import encode_typed_data
 from raised_faults import raises_fault
 
 OPERATOR = Account.from_key("0x" + "11" * 32)
@@ -33,6 +36,7 @@ STRANGER = Account.from_key("0x" + "22" * 32)
 PUBLIC = 560_048
 NOW = 1_800_000_000
 BOOK = made_up_book()
+VECTOR = Path(__file__).parents[1] / "vectors" / "invite_to_one_task.txt"
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +103,54 @@ def test_every_changed_value_breaks_the_signature(made: Made, authority: str, tm
             SignedInvite.parse(json.dumps(tree).encode())
 
 
+SHARDS = [{"task": task, "superlink": f"fl.example.org:443/{9097 + task}"} for task in range(4, 19)]
+
+
+def test_further_shards_are_signed_too(made: Made) -> None:
+    signed = sign_invite(made(shards=SHARDS), OPERATOR)
+    assert signed.superlinks == {3: "fl.example.org:443"} | {one["task"]: one["superlink"] for one in SHARDS}
+    assert SignedInvite.parse(signed.link.encode()) == SignedInvite.parse(signed.written) == signed
+    assert len(signed.written) < MOST_BYTES / 2
+    assert signed.shown_tasks.endswith("16, 17 or 18")
+    tree = json.loads(signed.written)
+    moved = [SHARDS[0] | {"superlink": "attacker.example.org:443"}, *SHARDS[1:]]
+    for shards in (SHARDS[:-1], SHARDS[::-1], moved, [SHARDS[0] | {"task": 99}, *SHARDS[1:]], []):
+        with raises_fault(InviteRefused, "InviteForged"):
+            SignedInvite.parse(json.dumps(tree | {"shards": shards}).encode())
+
+
+def test_an_invite_to_one_task_is_as_programs_without_shards_wrote_it(made: Made) -> None:
+    """The vector is such a program's link. Its signature still holds, and such a program reads today's files."""
+    raw = VECTOR.read_bytes()
+    held = SignedInvite.parse(raw)
+    assert (held.task, held.shards, held.name) == (3, (), "Charité")
+    assert (held.link + "\n").encode() == raw
+    assert sign_invite(held, OPERATOR) == held
+    assert "shards" not in json.loads(sign_invite(made(), OPERATOR).written)
+
+
+def test_a_contracts_signature_is_bounded_and_a_keys_has_one_length(made: Made) -> None:
+    """Only the chain can judge it: parsing claims nothing."""
+    draft = made(signed_by_contract=True)
+    for length in (0, 1, 65, MOST_SIGNATURE):
+        signed = with_signature(draft, "0x" + "AB" * length)
+        assert (SignedInvite.parse(signed.link.encode()), len(signed.signature)) == (signed, 2 + 2 * length)
+    for wrong in ("", "0x1", "ab" * 65, "0x" + "zz" * 65, "0x" + "ab" * (MOST_SIGNATURE + 1)):
+        with raises_fault(InviteRefused, "InviteMalformed", match="signature"):
+            with_signature(draft, wrong)
+    own = sign_invite(made(), OPERATOR)
+    for length in (0, 64, 66, MOST_SIGNATURE):
+        with raises_fault(InviteRefused, "InviteMalformed", match="a key's has 65 bytes"):
+            with_signature(made(), "0x" + "ab" * length)
+    assert draft.message() != made().message()  # the kind of signer is signed, too
+    with raises_fault(InviteRefused, "InviteMalformed", match="signature"):
+        SignedInvite.parse(draft.written)
+    with raises_fault(InviteRefused, "InviteMalformed", match="signature"):
+        Invite.parse(own.written)
+    assert Invite.parse(draft.written) == draft
+    assert encode_typed_data(full_message=json.loads(json.dumps(draft.typed))) == draft.message()
+
+
 def test_every_tampered_byte_is_refused(made: Made) -> None:
     """Or is of no meaning: a blank, or a letter's case in an address."""
     signed = sign_invite(made(sponsor_authority=None), OPERATOR)
@@ -121,6 +173,10 @@ def test_every_tampered_byte_is_refused(made: Made) -> None:
         ("superlink", "fl.exa mple.org:443"), ("superlink", "user@fl.example.org:443"), ("authority", ""),
         ("authority", "no certificate"), ("operator", "0x" + "ab" * 20), ("operator", "me"), ("expires_at", 0),
         ("expires_at", 1 << 37), ("password", "hush"),
+        ("shards", [{"task": 3, "superlink": "h:1"}]), ("shards", [{"task": 4, "superlink": "h:1"}] * 2),
+        ("shards", [{"task": task, "superlink": "h:1"} for task in range(4, 20)]),
+        ("shards", [{"task": 0, "superlink": "h:1"}]), ("shards", [{"task": 4, "superlink": "h"}]),
+        ("shards", [{"task": 4}]), ("shards", [{"task": 4, "superlink": "h:1", "authority": ""}]),
     ],
 )  # fmt: skip
 def test_values_out_of_bounds_are_no_invite(made: Made, field: str, value: Any) -> None:

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterator
 
 import pytest
+from consilium import joining
 from consilium_chain.rpc import retry, several_nodes, socket_provider
 from consilium_client import membership
 from consilium_client.data import door
@@ -61,6 +62,7 @@ def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
         handing_in,
         serving,
         collector,
+        joining,
     ):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "emit":
@@ -71,7 +73,7 @@ def told_by_the_node() -> Iterator[tuple[str, set[str]]]:
 
 @pytest.mark.parametrize(("event", "given"), sorted((event, tuple(sorted(f))) for event, f in told_by_the_node()))
 def test_an_event_is_told_with_what_the_node_gives_it(event: str, given: tuple[str, ...]) -> None:
-    fields = {name: FIELDS[name] for name in given} | ({"by": "own"} if event == "committed" else {})
+    fields = {name: (FIELDS | {"task": 3})[name] for name in given} | ({"by": "own"} if event == "committed" else {})
     said = Text.from_markup(sentence(event, fields)).plain
     assert said
     assert "Name[d]" in said or "error" not in given

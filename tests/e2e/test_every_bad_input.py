@@ -46,8 +46,12 @@ ELSEWHERE = {
     "a language model, tried by tests/operators/test_language_models.py": {"ForetellsTokens"},
     "a function of the server's, tried by tests/client/test_query_servers.py": {"QueryFailed"},
     "a segmentation, tried by tests/operators/test_segmentation_models.py": {"MarksPixels"},
-    "another party is at fault, tried by tests/e2e/test_invited_nodes.py": {"InviteContractsWrong", "InviteTooLate"},
+    "another party is at fault, tried by tests/e2e/test_invited_nodes.py": {
+        "InviteContractsWrong", "InviteTooLate", "InviteSuperLinkWrong",
+    },
     "a task by digest, tried by tests/e2e/test_invited_nodes.py": {"InviteOneStore"},
+    "a contract's, tried by tests/e2e/test_contract_invites.py": {"InviteNeedsOwnNode"},
+    "several tasks, tried by tests/e2e/test_invites_to_shards.py": {"InviteNotShards"},
     "another party is at fault": {"NotVerified", "SummaryNotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "memory, tried by tests/client/test_series_read.py": {"SeriesTooLarge"},

@@ -9,7 +9,7 @@ import stat
 import time
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,9 @@ import consilium as api
 import pytest
 from chain_driver import LocalChain
 from command_line import CommandLine, done, refused
-from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.errors import InviteRefused
-from consilium_chain.invites import SignedInvite, read_invite, sign_invite
+from consilium_chain.invites import read_invite
 from consilium_chain.keystore import LIGHT_SCRYPT_N, open_keystore, write_keystore
-from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.money_spec import TOKEN
@@ -30,73 +28,17 @@ from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.consent import NEW_HOSPITAL
 from consilium_client.errors import ConsentError
 from consilium_client.home import HospitalHome
-from consilium_core.private_files import write_private_file
-from consilium_server.certificates import ensure_certificates
-from eth_account.signers.local import LocalAccount
+from consilium_core.connectivity import TASK_HEADER
 from file_server import FileServer
+from invite_driver import TASK, World, invited_world
 from raised_faults import raises_fault
-from task_files import DATA
+from tls_driver import server
 from typed import typed
-
-TASK = f'name = "who will fall ill"\n{DATA}\n[model]\nname = "logistic"\n'
-
-
-@dataclass
-class World:
-    """An open task, and an operator's account, which proposed it."""
-
-    chain: LocalChain
-    folder: Path
-    operator: Ledger
-    task: int
-    consilium: CommandLine
-
-    @property
-    def file(self) -> Path:
-        return self.folder / "heart.invite"
-
-    @property
-    def home(self) -> Path:
-        return self.folder / "home" / ".consilium" / "hospital"
-
-    def invite(self, *more: str) -> tuple[int, str]:
-        return self.consilium(
-            "operator", "invite", str(self.task), "--output", str(self.file), "--superlink", "127.0.0.1:9092/9100",
-            "--ca-certificate", str(self.folder / "tls" / "ca.crt"), "--artifacts", str(self.folder / "artifacts"),
-            "--rpc", self.chain.node.url, "--address-book", str(self.folder / "book.json"),
-            "--keystore", str(self.folder / "operator.json"), "--password-file", str(self.folder / "password"), *more,
-        )  # fmt: skip
-
-    def init(self, *more: str, invite: str | None = None, role: str = "hospital") -> tuple[int, str]:
-        return self.consilium(
-            role, "init", "--invite", invite or str(self.file), "--data", str(self.folder / "rows.csv"),
-            "--home", str(self.home), *more,
-        )  # fmt: skip
-
-    def changed(self, by: LocalAccount | None = None, **changes: Any) -> str:
-        """The path of another invite, signed by the operator or another account."""
-        (self.folder / "other.invite").write_bytes(self.signed(by, **changes).written)
-        return str(self.folder / "other.invite")
-
-    def signed(self, by: LocalAccount | None = None, **changes: Any) -> SignedInvite:
-        account = by or self.operator.connection.signer
-        plain = read_invite(self.file).model_copy(update={"operator": account.address, **changes})
-        return sign_invite(plain, account)
 
 
 @pytest.fixture
 def world(consilium: CommandLine, local_chain: LocalChain, tmp_path: Path) -> World:
-    spec = parse_task_spec(TASK.encode())
-    operator = local_chain.funded()
-    (aggregator,) = local_chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
-    digest = ArtifactStore(tmp_path / "artifacts").put_file(TASK.encode())
-    number = operator.operator.propose(task_params(spec, digest, aggregator.address))
-    local_chain.deployment.write(tmp_path / "book.json")
-    write_private_file(tmp_path / "password", "secret\n")
-    write_keystore(tmp_path / "operator.json", operator.connection.signer, "secret", LIGHT_SCRYPT_N)
-    (tmp_path / "rows.csv").write_text("age,sick\n" + "50,0\n60,1\n50,1\n60,0\n" * 15)
-    ensure_certificates(tmp_path / "tls")
-    return World(local_chain, tmp_path, operator, number, consilium)
+    return invited_world(consilium, local_chain, tmp_path)
 
 
 def test_a_hospital_needs_the_invite_its_data_and_a_yes(world: World) -> None:
@@ -225,8 +167,8 @@ def test_a_sponsored_account_of_other_code_is_refused(world: World) -> None:
 def test_a_task_that_began_takes_no_invited_node(world: World) -> None:
     done(world.invite())
     world.operator.operator.stop(world.task)
-    refused(world.init("--yes"), "takes no more nodes")
-    refused(world.invite(), "takes no more nodes")
+    refused(world.init("--yes"), "error (InviteTooLate)", f"no more nodes can join task {world.task};")
+    refused(world.invite(), "error (InviteTooLate)")
 
 
 def test_an_operator_signs_no_secrets_and_no_task_of_another(world: World) -> None:
@@ -249,6 +191,28 @@ def test_an_operator_signs_no_secrets_and_no_task_of_another(world: World) -> No
     write_keystore(world.folder / "treasury.json", world.chain.treasury.connection.signer, "secret", LIGHT_SCRYPT_N)
     refused(world.invite(*treasury), "error (InviteNotOperators)")
     assert not world.file.exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        (f"401 Unauthorized\r\n{TASK_HEADER}: 1-0x77-\x1b[2J3", "InviteSuperLinkWrong", "serves 1-0x77-"),
+        (f"404 Not Found\r\n{TASK_HEADER}: {'x' * 5_000}", "InviteSuperLinkWrong", "consilium server aggregators"),
+        ("404 Not Found", None, "does not accept hospitals now: no SuperLink is there"),
+        ("502 Bad Gateway", None, "does not accept hospitals now: nothing runs behind its proxy"),
+    ],
+)
+def test_an_address_is_asked_before_it_is_signed(world: World, answer: str, error: str | None, said: str) -> None:
+    with server(world.folder / "tls", f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n".encode()) as port:
+        code, words = world.invite(superlinks=[f"127.0.0.1:{port}"])
+    assert (code, f"error ({error})" in words, said in words) == (int(error is not None), error is not None, True), (
+        words
+    )
+    assert ("\x1b" in words, len(words) < 1_000, world.file.exists()) == (False, True, error is None)
+
+
+def test_an_aggregator_may_start_later(world: World) -> None:
+    done(world.invite(superlinks=[f"127.0.0.1:{free_port()}"]), "now: nothing listens there", "It has no secrets")
 
 
 def test_a_task_by_digest_names_stores_on_two_hosts(world: World) -> None:

@@ -150,7 +150,7 @@ def test_all_shards_of_a_model_are_proposed_and_paid_at_once(desk: Desk) -> None
     said = desk.propose("--yes")
     first, last = count + 1, count + 3
     done(said, "3 shards", "pays 3,000.00 tokens", f"tasks {first} to {last}, the shards of one model, are proposed")
-    done(said, f"consilium operator invite {first} --output FILE …, for hospitals and voters; so for each of the 3")
+    done(said, f"consilium operator invite {first} --output FILE …", "to all 3 with a --superlink of each")
     assert desk.proposed == [first, first + 1, last]
     assert had - desk.operator.token.balance(desk.operator.address) == 3_000 * TOKEN
     refused(desk.propose("--yes"), "AlreadyProposed", f"task {first}, {first + 1}, {last}")

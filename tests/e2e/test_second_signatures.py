@@ -22,11 +22,11 @@ from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import parse_task_spec
+from consilium_chain.wallet_signatures import MOST_SIGNATURE
 from consilium_client.errors import REFUSED, OwnersRefusal
 from consilium_client.hospital.audit_log import parse_log
 from consilium_client.second_signature import (
     MOST_BYTES,
-    MOST_SIGNATURE,
     SignedApproval,
     Statement,
     parse_statement,

@@ -699,14 +699,16 @@ STATEMENT = second_signature.Statement(
 
 
 @cache
-def invite() -> SignedInvite:
-    authority = ensure_certificates(Path(_scratch())).authority
+def _authority() -> str:
+    return certificates_pem(ensure_certificates(Path(_scratch())).authority.read_bytes())
+
+
+def invite(**changes: Any) -> SignedInvite:
     content = Invite.model_validate(
         {
             "format": FORMAT, "deployment": made_up_book(), "chain_url": "https://rpc.example.org", "task": 3,
             "artifacts": ["https://artifacts.example.org"], "superlink": "fl.example.org:443",
-            "authority": certificates_pem(authority.read_bytes()),
-            "operator": HOSPITAL.address, "expires_at": 1_900_000_000,
+            "authority": _authority(), "operator": HOSPITAL.address, "expires_at": 1_900_000_000, **changes,
         }
     )  # fmt: skip
     return sign_invite(content, HOSPITAL)
@@ -1023,7 +1025,11 @@ CLIENT = {
         fuzzed_in="tests/client/test_audit_log.py",
     ),
     "invite": Parser(
-        lambda: [invite().written],
+        lambda: [
+            invite().written,
+            invite(shards=[{"task": 4, "superlink": "fl.example.org:443/9101"}]).written,
+            invite(signed_by_contract=True).written,
+        ],
         lambda raw, _: SignedInvite.parse(raw),
         (InviteRefused,),
         "json",

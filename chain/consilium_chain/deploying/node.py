@@ -15,7 +15,7 @@ from consilium_chain.errors import DeployFailed, TransactionRejected
 from consilium_chain.rpc import transactions
 from consilium_chain.rpc.abi import ContractName, contract_artifact
 from consilium_chain.rpc.connection import Connection
-from consilium_chain.rpc.outgoing import TRANSACTION_GAS_LIMIT, Own, Unsent
+from consilium_chain.rpc.outgoing import Own, Unsent, bounded_gas
 from consilium_chain.rpc.pace import GROWTH, LONGEST_PAUSE
 
 
@@ -63,7 +63,8 @@ class DeployNode(Connection):
         unsent = Unsent(HexStr(HexBytes(data).to_0x_hex()), None if to is None else Web3.to_checksum_address(to), call)
         with self.transactions.named_errors(call):
             estimate = self.signing.estimate({"to": unsent.to, "data": unsent.data})
-            gas = min(estimate * 11 // 10, TRANSACTION_GAS_LIMIT)
+            l1_gas = self.signing.l1_gas(unsent.to, unsent.data)
+            gas = bounded_gas((estimate - l1_gas) * 11 // 10, l1_gas)
             return self.signing.sign(unsent, self.signing.fields(unsent, gas) | {"nonce": nonce})
 
     def broadcast(self, own: Own, call: str) -> None:

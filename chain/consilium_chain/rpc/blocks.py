@@ -46,6 +46,7 @@ class Blocks:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self.heartbeat = Heartbeat(endpoint)
+        self._stamps: dict[int, int] = {}
 
     def number(self) -> int:
         """The latest block's number."""
@@ -65,9 +66,13 @@ class Blocks:
             return int(block["timestamp"])
 
     def seconds(self) -> float:
-        """The median time between two of the latest blocks, in seconds."""
-        latest = self.number()
-        stamps = [self.time_of(number) for number in range(max(0, latest - BLOCKS_TIMED), latest + 1)]
+        """The median time between two of the latest blocks, in seconds. A second call reads the blocks since the first
+        one's: a reorganisation changes the median by little.
+        """
+        latest, known = self.number(), self._stamps
+        range_ = range(max(0, latest - BLOCKS_TIMED), latest + 1)
+        self._stamps = {number: known[number] if number in known else self.time_of(number) for number in range_}
+        stamps = list(self._stamps.values())
         return float(median(b - a for a, b in pairwise(stamps))) if len(stamps) > 1 else 0.0
 
     def wait_after(self, seen: int, longest: float = 2.0) -> int:

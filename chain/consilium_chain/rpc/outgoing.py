@@ -101,5 +101,13 @@ class Witness(Protocol):
         """`content`: the exact bytes for `to`. If this raises, they are not sent."""
 
 
-def gas_limit(estimate: int) -> int:
-    return min(estimate * 3 // 2 + GAS_MARGIN, TRANSACTION_GAS_LIMIT)
+def gas_limit(estimate: int, l1_gas: int) -> int:
+    """`l1_gas`: the part of the estimate that is no computation, which no transaction's limit counts."""
+    return bounded_gas((estimate - l1_gas) * 3 // 2 + GAS_MARGIN, l1_gas)
+
+
+def bounded_gas(computing: int, l1_gas: int) -> int:
+    """The gas of a transaction that computes with so much at most. Half of `l1_gas` comes on top, for L1's price may
+    rise until the transaction is taken.
+    """
+    return min(computing, TRANSACTION_GAS_LIMIT) + l1_gas * 3 // 2

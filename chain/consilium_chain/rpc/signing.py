@@ -8,11 +8,14 @@ from contextvars import ContextVar
 from typing import Any, cast
 
 from consilium_core.tracing import span
+from eth_abi.abi import encode
 from eth_account import Account
 from eth_account.datastructures import SignedTransaction
 from eth_account.signers.local import LocalAccount
 from eth_account.typed_transactions import base as blob_transactions
-from eth_typing import ChecksumAddress
+from eth_typing import ChecksumAddress, HexStr
+from eth_utils.crypto import keccak
+from hexbytes import HexBytes
 from web3.types import TxParams
 
 from consilium_chain.rpc.blocks import Fees
@@ -26,6 +29,13 @@ _signing: ContextVar[Mapping[bytes, Sidecar]] = ContextVar("sidecars of the tran
 blob_transactions.load_trusted_setup = lambda *_: None  # type: ignore[attr-defined]
 blob_transactions.blob_to_kzg_commitment = lambda blob, _: _signing.get()[blob].commitment  # type: ignore[attr-defined]
 blob_transactions.compute_cells_and_kzg_proofs = lambda blob, _: ([], _signing.get()[blob].proofs.result())  # type: ignore[attr-defined]
+
+
+# Chains whose gas limits and estimates count a transaction's bytes on L1, and the contract of their nodes that says
+# how much: `gasEstimateL1Component` of Nitro's NodeInterface. OP chains charge that fee beside the gas.
+ARBITRUM = (42_161, 421_614)
+NODE_INTERFACE, NOBODY = "0x" + "00" * 19 + "C8", "0x" + "00" * 20
+L1_PART = keccak(text="gasEstimateL1Component(address,bool,bytes)")[:4]
 
 
 class Signing:
@@ -49,10 +59,23 @@ class Signing:
         request = {"from": self.address} | {name: value for name, value in call.items() if value}
         return int(self._endpoint.web3.eth.estimate_gas(cast(TxParams, request)))
 
+    def l1_gas(self, to: ChecksumAddress | None, data: HexStr) -> int:
+        """The part of an estimate that pays for the call's bytes on L1. None but Arbitrum's has one: there a fall of
+        the price of gas makes the part larger, without a bound.
+        """
+        if self._endpoint.chain_id not in ARBITRUM:
+            return 0
+        asked = L1_PART + encode(["address", "bool", "bytes"], [to or NOBODY, to is None, bytes(HexBytes(data))])
+        request = {"from": self.address, "to": NODE_INTERFACE, "data": "0x" + asked.hex()}
+        return int.from_bytes(self._endpoint.web3.eth.call(cast(TxParams, request))[:32], "big")
+
     def most(self, unsent: Unsent) -> int:
         """The most wei that a transaction sent now may cost."""
         # Without a price, since nodes refuse to estimate a call that the account cannot pay.
-        gas = unsent.gas or gas_limit(self.estimate({"to": unsent.to, "data": unsent.data}))
+        gas = unsent.gas
+        if gas is None:
+            estimate = self.estimate({"to": unsent.to, "data": unsent.data})
+            gas = gas_limit(estimate, self.l1_gas(unsent.to, unsent.data))
         blobs = len(unsent.sidecars) * BLOB_GAS * self._fees.highest_blob() if unsent.sidecars else 0
         return gas * self._fees.highest() + unsent.value + blobs
 
@@ -73,7 +96,7 @@ class Signing:
             fields |= {"authorizationList": list(unsent.authorizations)}
         if gas is None:
             estimate = self._endpoint.web3.eth.estimate_gas(cast(TxParams, {**fields, "from": self.address}))
-            gas = gas_limit(estimate)
+            gas = gas_limit(estimate, self.l1_gas(unsent.to, unsent.data))
         return fields | {"gas": gas}
 
     def sign(self, unsent: Unsent, fields: Mapping[str, Any]) -> Own:

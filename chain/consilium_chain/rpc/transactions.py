@@ -25,7 +25,6 @@ from consilium_chain.rpc.endpoint import Endpoint
 from consilium_chain.rpc.outgoing import (
     BY_ESTIMATE,
     GAS_MARGIN,
-    TRANSACTION_GAS_LIMIT,
     Own,
     Pending,
     Receipt,
@@ -33,6 +32,7 @@ from consilium_chain.rpc.outgoing import (
     Sent,
     Unsent,
     Witness,
+    bounded_gas,
 )
 from consilium_chain.rpc.pace import GROWTH, LONGEST_PAUSE
 from consilium_chain.rpc.reverts import (
@@ -78,7 +78,8 @@ class Transactions:
         data, call = function._encode_transaction_data(), sending.name or function.fn_name
         if sending.gas is None:
             return self.submit_raw(Unsent(data, function.address, call))
-        limit = min(sending.gas + GAS_MARGIN, TRANSACTION_GAS_LIMIT)
+        with self.named_errors(call):
+            limit = bounded_gas(sending.gas + GAS_MARGIN, self.signing.l1_gas(function.address, data))
         return self.submit_raw(Unsent(data, function.address, call, limit, not sending.untried, sending.sidecars))
 
     def send_all(self, functions: Sequence[ContractFunction]) -> list[Receipt]:

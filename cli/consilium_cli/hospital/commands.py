@@ -125,7 +125,9 @@ def check_data(
 
 @app.command("join")
 def join(
-    task: TaskArgument,
+    task: Annotated[
+        int | None, typer.Argument(min=1, metavar="[TASK]", help="by default a task of the invite that has room")
+    ] = None,
     home: HomeOption = USUAL_HOME,
     invite: Annotated[
         str | None, typer.Option(help="the operator's invite, a file or a link; by default that of the home")

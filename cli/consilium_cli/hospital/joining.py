@@ -21,58 +21,66 @@ from consilium_cli.nodes.status import opened_client
 if TYPE_CHECKING:
     from consilium.node_results import Joining
     from consilium_chain.ledger.structs import TaskState
+    from consilium_client.task import JoinedTask
 
 
 def join(
     folder: Path,
-    number: int,
+    number: int | None,
     invite: str | None,
     link: tuple[str | None, Path | None],
     data: Path | None,
     mapping: Path | None,
     agreed: bool,
 ) -> None:
-    """Asks for consent only if the policy allows the task, and this hospital's data fit. `link`: the SuperLink, and the
-    certificate of its authority.
+    """Asks for consent only if the policy allows the task, and this hospital's data fit. `number`: None for a task of
+    the invite. `link`: the SuperLink, and the certificate of its authority.
     """
     superlink, ca_certificate = link
     if (superlink is None) != (ca_certificate is None) or (superlink is not None and invite is not None):
         raise typer.BadParameter("pass both or an invite", param_hint="--superlink and --ca-certificate")
+    if superlink is not None and number is None:
+        raise typer.BadParameter("goes only with the number of its task", param_hint="--superlink")
     try:
         if superlink is not None:
             fleet_address(superlink)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--superlink") from None
     client, console = opened_client(folder), Console(highlight=False)
-    task, state = client.task(number), client.state(number)
-    print_task(console, task, state, client.program(task), client.plugin(task))
-    print_verdict(console, client.policy(), task.spec, state.operator)
+    shown: list[JoinedTask] = []
     sending = False
+
+    def show(task: JoinedTask, state: TaskState) -> None:
+        nonlocal sending
+        sending = False
+        shown.append(task)
+        print_task(console, task, state, client.program(task), client.plugin(task))
+        print_verdict(console, client.policy(), task.spec, state.operator)
 
     def confirm(found: Joining) -> bool:
         nonlocal sending
         console.print(f"[green]This hospital's data fit: {found.rows} rows.[/green]")
         if found.remarks:
-            console.print("Remarks about them:", remarks(found.remarks, task.spec.data.things))
+            console.print("Remarks about them:", remarks(found.remarks, shown[-1].spec.data.things))
         print_unneeded(console, found.unneeded)
         print_membership(console, found.membership)
         if found.shut_out:
             why = escape(found.shut_out)
             console.print(f"[yellow]The SuperLink {found.superlink} does not accept this node yet: {why}.[/yellow]")
-        sending = confirmed(agreed, "\nTake part, and lock the bond?")
+        sending = confirmed(agreed, f"\nTake part in task {found.task}, and lock the bond?")
         return sending
 
     try:
         with log_to(lambda event, fields: console.print(sentence(event, fields))):
-            client.join(
+            joined = client.join(
                 number, superlink=superlink, ca_certificate=ca_certificate, invite=invite, data=data, mapping=mapping,
-                confirm=confirm,
+                on_task=show, confirm=confirm,
             )  # fmt: skip
     except (KeyboardInterrupt, SystemExit):
         if sending:
-            console.print(_interrupted(number))
+            console.print(_interrupted(shown[-1].number))
         raise
-    console.print(f"\nNext: consilium hospital run {number}, which takes part until the task ends")
+    console.print(f"\nNext: consilium hospital run {joined}, which takes part until the task ends")
 
 
 def _interrupted(number: int) -> str:

@@ -67,7 +67,9 @@ def init_home(role: Role, home: Path, options: Answers, offline: bool, like: Pat
     made = _like(kind, home, like, options) if like is not None else _new(kind, role, home, options, invite)
     if not offline:
         _check_home(made)
-    of_hospital = "hospital tasks" if invite is None else f"hospital join {invite.invite.task}"
+    of_hospital = "hospital tasks" if invite is None else "hospital join"
+    if invite is not None and not invite.invite.shards:
+        of_hospital += f" {invite.invite.task}"
     then = of_hospital if role is Role.HOSPITAL else "voter register"
     typer.echo(f"\nNext: consilium {then}{elsewhere(role, made.folder)}")
 

@@ -22,12 +22,13 @@ def show_invite(found: Invitation, policy: Mapping[str, Any], chain_url: str | N
     invite, console = found.invite, Console(highlight=False, emoji=False)  # fingerprints have :CD:
     book, until = invite.deployment, datetime.datetime.fromtimestamp(invite.expires_at, datetime.UTC)
     named = f", who goes by {invite.name}" if invite.name else ""
+    signed = "its contract took this invite's signature" if invite.signed_by_contract else "signed this invite"
     rows = [
-        ("operator", f"{invite.operator}{named}: signed this invite, and proposed the task"),
+        ("operator", f"{invite.operator}{named}: {signed}, and proposed the task"),
         ("chain", f"{book.chain_id}, node {chain_url or invite.chain_url}"),
         ("contracts", f"Tasks {book.tasks}, Staking {book.staking}, token {book.token}"),
         ("artifacts", ", ".join(invite.artifacts)),
-        ("SuperLink", f"{invite.superlink}, authority SHA-256 {invite.fingerprint}"),
+        ("SuperLink", f"{', '.join(invite.superlinks.values())}, authority SHA-256 {invite.fingerprint}"),
         ("sponsor", invite.sponsor_url),
         ("reports", invite.report_to),
         ("valid until", f"{until:%Y-%m-%d %H:%M} UTC"),
@@ -36,7 +37,7 @@ def show_invite(found: Invitation, policy: Mapping[str, Any], chain_url: str | N
             "; ".join(f"{name} {listed(rule) if isinstance(rule, list) else rule}" for name, rule in policy.items()),
         ),
     ]
-    console.print(f"[bold]Invite to task {invite.task}: {escape(found.task.spec.name)}[/bold]")
+    console.print(f"[bold]Invite to task {invite.shown_tasks}: {escape(found.task.spec.name)}[/bold]")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")

@@ -15,7 +15,7 @@ from consilium_core.units import tokens
 from consilium_cli.addresses import checked_address
 from consilium_cli.artifacts import checked_places, places_to_read
 from consilium_cli.asking import agrees
-from consilium_cli.operator.invite import invite
+from consilium_cli.operator.invite import finish_invite, invite
 from consilium_cli.operator.proposal_screen import (
     agrees_to,
     in_question,
@@ -136,6 +136,7 @@ def stop(
 
 
 app.command("invite")(invite)
+app.command("finish-invite")(finish_invite)
 
 
 @app.command("refund")

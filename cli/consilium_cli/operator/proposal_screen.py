@@ -42,7 +42,7 @@ def agrees_to(plan: Proposal, yes: bool, again: bool) -> bool:
 def show_proposed(proposed: Proposed, spec: TaskSpec, aggregator: str | None) -> None:
     number, last = proposed.task, proposed.task + proposed.shards - 1
     subject = f"task {number} is" if last == number else f"tasks {number} to {last}, the shards of one model, are"
-    each = "" if last == number else f"; so for each of the {proposed.shards}"
+    each = "" if last == number else f"; to all {proposed.shards} with a --superlink of each"
     typer.echo(f"\n{subject} proposed, for {ether(proposed.gas_wei)} ether of gas")
     typer.echo(
         f"Next: hospitals, voters and the aggregator {aggregator} join within {spec.windows.join:,} s;\n"

@@ -12,7 +12,6 @@ import json
 import logging
 import random
 import re
-import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -21,8 +20,6 @@ from typing import Any, TypeVar
 
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import ChainError, name_of
-from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import ChainUrls
 from consilium_chain.tasks.chain_terms import ChainTerms
 from consilium_core.logs import emit
@@ -32,6 +29,7 @@ from sqlalchemy.orm import Session
 from sse_starlette import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
+from consilium_server.api.chain_watch import ChainWatch
 from consilium_server.api.metrics import Metrics
 from consilium_server.api.paging import behind
 from consilium_server.api.reading import Head, head_of, of_this_loop, place_of
@@ -42,8 +40,6 @@ from consilium_server.jobs.retry_delay import RetryPolicy
 QUEUE = 1024  # events that a stream may lag behind: more than come at once
 REPLAYED = 200  # rows read at once
 DEPTH = 256  # blocks with events whose hashes are compared again
-CHAIN_EVERY = 5.0  # seconds
-TERMS_EVERY = 15.0  # seconds between two queries for the price of gas
 HASH_DIGITS = 16  # of an id
 RETRY = RetryPolicy(first=0.25, most=5.0)  # of a database that fails: events are late by this once it answers again
 # All faults of a database: no connection in time, an error of the driver, a value that does not fit its column.
@@ -226,28 +222,19 @@ class Broadcaster:
         self._metrics.subscribers.set(len(self._streams))
 
     async def _watch_chain(self, url: ChainUrls) -> None:
-        connection: Connection | None = None
-        terms_due = 0.0
+        watch = ChainWatch(url, self._deployment)
         while True:
             try:
-                if connection is None:
-                    connection = await run_in_threadpool(Connection, url)
-                head = await run_in_threadpool(connection.blocks.number)
-                self.chain_head = head
-                if time.monotonic() >= terms_due:
-                    ledger = Ledger(connection, self._deployment)
-                    self.chain_terms = await run_in_threadpool(ledger.chain_terms)
-                    if self.unbonding is None:
-                        self.unbonding = await run_in_threadpool(ledger.staking.unbonding_period)
-                    if self.token_symbol is None:
-                        self.token_symbol = await run_in_threadpool(ledger.token.symbol)
-                    terms_due = time.monotonic() + TERMS_EVERY
-                self._metrics.chain_head.set(head)
+                await run_in_threadpool(watch.look)
             except ChainError as error:
                 if self.chain_head is not None:
                     emit("chain-unreachable", error=name_of(error))
-                self.chain_head, self.chain_terms, connection = None, None, None
-            await asyncio.sleep(CHAIN_EVERY)
+                watch.forget()
+            self.chain_head, self.chain_terms = watch.head, watch.terms
+            self.unbonding, self.token_symbol = watch.unbonding, watch.token_symbol
+            if watch.head is not None:
+                self._metrics.chain_head.set(watch.head)
+            await asyncio.sleep(watch.pause)
 
     # Streams
 
