@@ -7,7 +7,7 @@ import { bpsOf, formatBps, formatMillionths } from '../lib/amounts'
 import { formatDuration } from '../lib/times'
 import { yieldOf } from '../lib/yields'
 import * as say from '../strings'
-import { Ago, Figure, Tokens } from './basics'
+import { Ago, Figure, Tokens, useLater } from './basics'
 
 const words = say.decide
 const DAY = 86_400
@@ -25,7 +25,8 @@ export interface Found {
 export function useFound(nodes: readonly string[], role: Role): { found: (Found | null)[]; error: Error | null } {
   const { data: about, error: unknown } = useQuery(network())
   const at = useQueries({ queries: nodes.map((one) => nodeOf(one, role)) })
-  const records = useQueries({ queries: nodes.map((one) => nodeRecord(one, role)) })
+  const isDue = useLater(true) // a slow phone takes seven milliseconds for each question
+  const records = useQueries({ queries: nodes.map((one) => ({ ...nodeRecord(one, role), enabled: isDue })) })
   const found = nodes.map((_, n): Found | null => {
     const [node, record] = [at[n]?.data, records[n]?.data]
     return node && record && about ? { node, record, unbonding: about.unbonding_seconds } : null
