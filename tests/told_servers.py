@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-HOOK, OTHER = "hook.example.org", "other.example.org"
+HOOK, OTHER = "hook.example.org", "second.example.org"
 
 
 def certificate(folder: Path, *hosts: str) -> Path:
