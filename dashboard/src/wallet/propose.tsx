@@ -157,7 +157,12 @@ function Act(props: {
       </span>
       <div className="stack">
         <div>
-          <button type="button" className={props.isNext ? 'main' : ''} disabled={!props.canGo} onClick={props.go}>
+          <button
+            type="button"
+            className={props.isNext ? 'main' : ''}
+            disabled={!props.canGo}
+            onClick={() => props.canGo && props.go()} // a script's click comes through a disabled button
+          >
             {props.name}
           </button>
         </div>
