@@ -18,7 +18,7 @@ from consilium_chain.ens import EnsNames
 from consilium_chain.errors import ChainUnreachable
 from consilium_chain.profiles import WELL_KNOWN, host_of
 from consilium_core.errors import NotSent
-from consilium_core.notify import Reach, Webhook, get
+from consilium_core.notify import STRANGERS, Reach, Webhook, get
 from sqlalchemy import Connection, Engine, and_, delete, select, union, update
 from sqlalchemy.orm import Session
 
@@ -124,7 +124,7 @@ class NameChecks:
 
 def checks_of(settings: NameSettings, database: Engine) -> NameChecks:
     ens = None if settings.ens_url is None else EnsNames(settings.ens_url)
-    return NameChecks(database, Reach() if settings.domains else None, ens)
+    return NameChecks(database, STRANGERS if settings.domains else None, ens)
 
 
 def names_of(db: Session, accounts: Sequence[str], now: float) -> list[VerifiedNameRow]:
