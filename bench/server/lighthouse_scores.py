@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from statistics import median
 from typing import Any, ClassVar, Final
 
 from browser_driver import CHROMIUM
@@ -20,6 +21,7 @@ FIELDS: Final = {
 }  # fmt: skip
 PATIENCE: Final = 180.0  # seconds for a page
 TRIES: Final = 3  # of a page: Chromium sometimes ends under Lighthouse
+RUNS: Final = 3  # of a page: one run differs from the next by up to 6 points, as Lighthouse's own docs of variability say
 
 
 class Lighthouse:
@@ -37,9 +39,22 @@ class Lighthouse:
         subprocess.run(command, cwd=INSTALLED, check=True, stdin=subprocess.DEVNULL)
 
     def of(self, url: str, is_phone: bool) -> dict[str, Any]:
-        """Scores of 100 by `FIELDS`, the names of the audits that are not full, but for performance, and Lighthouse's
-        index of this processor: its slow phone is a quarter of it, whatever it is.
+        """Medians of `RUNS` runs by `FIELDS`, each of 100; the least performance of the runs; the names of the audits
+        that were not full in any run, but for performance; and Lighthouse's index of this processor: its slow phone is
+        a quarter of it, whatever it is.
         """
+        runs = [self._report(url, is_phone) for _ in range(RUNS)]
+        scores = {
+            field: [round(100 * one["categories"][name]["score"]) for one in runs] for name, field in FIELDS.items()
+        }
+        return {
+            **{field: median(values) for field, values in scores.items()},
+            "least_performance": min(scores["performance"]),
+            "lost": sorted({name for one in runs for name in _lost(one)}),
+            "processor_index": round(median(one["environment"]["benchmarkIndex"] for one in runs)),
+        }
+
+    def _report(self, url: str, is_phone: bool) -> dict[str, Any]:
         script = INSTALLED / "node_modules" / "lighthouse" / "cli" / "index.js"
         command = [
             "node", f"{script}", url, "--output=json", "--quiet",
@@ -50,13 +65,13 @@ class Lighthouse:
             file = Path(folder) / "report.json"  # a pipe gets its first 64 KiB alone
             command.append(f"--output-path={file}")
             _run(command)
-            found = json.loads(file.read_text())
-        scores = {field: round(100 * found["categories"][name]["score"]) for name, field in FIELDS.items()}
-        of_others = [
-            one["id"] for name in list(FIELDS)[1:] for one in found["categories"][name]["auditRefs"] if one["weight"]
-        ]
-        lost = [one for one in of_others if found["audits"][one]["score"] not in (None, 1)]
-        return {**scores, "lost": lost, "processor_index": round(found["environment"]["benchmarkIndex"])}
+            report: dict[str, Any] = json.loads(file.read_text())
+        return report
+
+
+def _lost(report: dict[str, Any]) -> list[str]:
+    weighed = [one["id"] for name in list(FIELDS)[1:] for one in report["categories"][name]["auditRefs"] if one["weight"]]
+    return [one for one in weighed if report["audits"][one]["score"] not in (None, 1)]
 
 
 def _run(command: list[str]) -> None:
