@@ -24,7 +24,7 @@ LONGEST = (
     "test_jobs_worker.py", "test_deploying.py", "test_indexing.py", "test_voter_runs.py", "test_gas_bounds.py",
     "test_attacks_refused.py", "test_decoy_rounds.py", "test_estimate.py", "test_dispute_rounds.py",
     "test_rows_stay.py", "test_verify.py", "test_phases_end.py", "test_several_nodes.py", "test_sponsor.py",
-    "test_economics.py", "test_dashboard_predicts.py", "test_artifact_places.py", "test_dashboard_names.py",
+    "test_economics.py", "test_dashboard_predicts.py", "test_artifact_locations.py", "test_dashboard_names.py",
     "test_local_node.py", "test_deploy_command.py", "test_commits_relayed.py", "test_operator_commands.py",
     "test_voter_commands.py", "test_hospital_commits.py", "test_evaluation_audit.py", "test_hospital_evidence.py",
     "test_dashboard_languages.py", "test_dashboard_forecast.py", "test_wheel.py", "test_notebooks.py",

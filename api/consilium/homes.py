@@ -17,7 +17,7 @@ from consilium_client.consent import TaskPolicy
 from consilium_client.errors import DataError, HomeError, OwnersRefusal
 from consilium_client.home import DEPLOYMENT_FILE, INVITE_FILE, SETTINGS_FILE, HospitalHome, VoterHome
 from consilium_client.hospital.transport_key import make_transport_key
-from consilium_core.artifacts.backends import parse_places
+from consilium_core.artifacts.backends import parse_locations
 from consilium_core.errors import ConfigInvalid, KeystoreError
 from consilium_core.private_files import read_private_file, write_private_file
 from consilium_core.typed_toml import own_words
@@ -55,7 +55,7 @@ class NewHome:
             raise TypeError("pass password_file or password")
         found = {
             "chain_url": self.chain_url,
-            "artifacts": checked_places(self.artifacts),
+            "artifacts": checked_locations(self.artifacts),
             "data": str(_existing(self.data)),
         }
         if self.mapping is not None:
@@ -130,12 +130,12 @@ def checked_book(given: str | Path | Deployment) -> Deployment:
     return given if isinstance(given, Deployment) else Deployment.read(Path(given).expanduser())
 
 
-def checked_places(given: str | Path | Sequence[str | Path]) -> str | list[str]:
+def checked_locations(given: str | Path | Sequence[str | Path]) -> str | list[str]:
     """Places of the artifact store as node.toml has them. A folder must exist, unless mirrors will fill it.
 
     Raises ConfigInvalid.
     """
-    places = parse_places([given] if isinstance(given, str | Path) else given)
+    places = parse_locations([given] if isinstance(given, str | Path) else given)
     paths = [str(_absolute(place)) if isinstance(place, Path) else place for place in places]
     for path, place in list(zip(paths, places, strict=True))[len(places) > 1 :]:
         if isinstance(place, Path) and not Path(path).exists():

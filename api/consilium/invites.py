@@ -30,7 +30,7 @@ from consilium_chain.wallet_signatures import is_contract
 from consilium_client.errors import ConsentError
 from consilium_client.home import INVITE_FILE
 from consilium_client.task import JoinedTask, load_task
-from consilium_core.artifacts.backends import parse_places
+from consilium_core.artifacts.backends import parse_locations
 from consilium_core.connectivity import FleetAnswer, ask_fleet, fleet_address, why_refused
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 from consilium_core.typed_toml import validation_faults
@@ -38,7 +38,7 @@ from consilium_core.visible_text import shown
 from cryptography import x509
 from pydantic import ValidationError
 
-from consilium.homes import checked_book, checked_places
+from consilium.homes import checked_book, checked_locations
 
 if TYPE_CHECKING:
     from consilium.node import Node
@@ -76,8 +76,8 @@ class Invitation:
         if invite.signed_by_contract and chain_url is None:
             raise InviteRefused("InviteNeedsOwnNode", operator=invite.operator)
         ledger = invite.require_on_chain(DeployNode(chain_url or invite.chain_url))
-        places = checked_places(invite.artifacts if artifacts is None else artifacts)
-        store = ArtifactStore(parse_places([places] if isinstance(places, str) else places))
+        places = checked_locations(invite.artifacts if artifacts is None else artifacts)
+        store = ArtifactStore(parse_locations([places] if isinstance(places, str) else places))
         return cls(invite, load_task(ledger, store, invite.task))
 
     def policy(self, role: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from consilium_server.jobs.aggregators import AggregatorPlace
+    from consilium_server.jobs.aggregators import AggregatorMachine
     from consilium_server.jobs.store import LastRun
 
 Process = Literal["aggregator", "sponsor", "index", "worker", "api"]
@@ -72,7 +72,7 @@ def server_jobs(config: str | Path) -> list[LastRun]:
     return last_runs(read_settings(Path(config), WorkerSettings).url, time.time())
 
 
-def server_aggregators(config: str | Path) -> list[AggregatorPlace]:
+def server_aggregators(config: str | Path) -> list[AggregatorMachine]:
     """The tasks of a worker's account that have not ended, with the machine that has each. `config`: the worker's.
 
     Raises ConfigInvalid, DeploymentInvalid, Unavailable (DatabaseUnreachable).

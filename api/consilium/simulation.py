@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from consilium_client.data.examples import Examples
     from consilium_client.data.mapping import Mapping as ColumnMapping
     from consilium_client.models import Vector
-    from consilium_core.artifacts.backends import Place
+    from consilium_core.artifacts.backends import Location
     from consilium_lab.simulation.grid import Grid, GridRow
     from consilium_lab.simulation.run import PlayedRound, Simulation
 
@@ -269,10 +269,10 @@ def simulate_grid(
                            on_row, conditions))  # fmt: skip
 
 
-def _places(artifacts: Sequence[str | Path]) -> Sequence[Place]:
-    from consilium_core.artifacts.backends import parse_places
+def _places(artifacts: Sequence[str | Path]) -> Sequence[Location]:
+    from consilium_core.artifacts.backends import parse_locations
 
-    return parse_places(artifacts) if artifacts else ()
+    return parse_locations(artifacts) if artifacts else ()
 
 
 def _parts(

@@ -24,6 +24,6 @@ def open_store(artifacts: Sequence[str | Path]) -> ArtifactStore:
     Raises ConfigInvalid, MirrorUnsupported.
     """
     from consilium_chain.artifacts.store import ArtifactStore
-    from consilium_core.artifacts.backends import parse_places
+    from consilium_core.artifacts.backends import parse_locations
 
-    return ArtifactStore(parse_places(artifacts))
+    return ArtifactStore(parse_locations(artifacts))

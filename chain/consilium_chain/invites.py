@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from consilium_core.artifacts.backends import parse_place
+from consilium_core.artifacts.backends import parse_location
 from consilium_core.connectivity import fleet_address
 from consilium_core.strict_json import parse_json
 from consilium_core.typed_toml import Section, validation_faults
@@ -374,7 +374,7 @@ def _fault_of(url: str, secure: tuple[str, ...], is_local: bool) -> str | None:
 
 def _fault_of_store(place: str, is_local: bool) -> str | None:
     try:
-        parsed = parse_place(place)
+        parsed = parse_location(place)
     except ValueError as error:
         return str(error)
     if isinstance(parsed, Path):

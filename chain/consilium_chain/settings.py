@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, TypeVar
 
-from consilium_core.artifacts.backends import Places
+from consilium_core.artifacts.backends import Locations
 from consilium_core.collector import TracingSettings
 from consilium_core.errors import ConfigInvalid
 from consilium_core.tracing import Party, traced
@@ -78,7 +78,7 @@ class NodeSettings(AccountSettings):
     """Settings of every node."""
 
     artifacts: Annotated[
-        Places, Field(description="folder or URL of the artifact store, or several: the first this node's own")
+        Locations, Field(description="folder or URL of the artifact store, or several: the first this node's own")
     ]
     drand_relays: Annotated[
         tuple[RelayUrl, ...],

@@ -16,15 +16,15 @@ from consilium_cli.options import AddressBookOption, RpcOption, TaskArgument
 app = typer.Typer(help="Copies of tasks' published artifacts: make one, or check one.", no_args_is_help=True)
 
 
-def places_to_read(given: Sequence[str]) -> Sequence[str]:
+def locations_to_read(given: Sequence[str]) -> Sequence[str]:
     """The places that `--artifacts` names. Faults of a mirror go to standard error. Raises typer.BadParameter."""
     from consilium_core.live import log_to_stderr
 
     log_to_stderr()
-    return checked_places(given)
+    return checked_locations(given)
 
 
-def checked_places(given: Sequence[str]) -> Sequence[str]:
+def checked_locations(given: Sequence[str]) -> Sequence[str]:
     """The same, with a mirror's faults among the command's other events."""
     for place in _places(given, "--artifacts"):
         if isinstance(place, Path) and not place.is_dir():
@@ -80,18 +80,18 @@ def put_command(
     password_file: Annotated[Path | None, typer.Option(help="file with the key file's password, mode 600")] = None,
 ) -> None:
     """Puts weights or a program into the artifact store, and prints the lines of a task file that uses them."""
-    places = places_to_read(artifacts)
+    places = locations_to_read(artifacts)
     section = consilium.store_weights(file, artifacts=places, keystore=keystore, password_file=password_file)
     typer.echo(section, nl=False)
 
 
 def _places(given: Sequence[str], flag: str) -> Sequence[object]:
     """Folders' paths, and URLs. Raises typer.BadParameter."""
-    from consilium_core.artifacts.backends import parse_places
+    from consilium_core.artifacts.backends import parse_locations
     from consilium_core.errors import ConfigInvalid
 
     try:
-        return parse_places(given)
+        return parse_locations(given)
     except ConfigInvalid as error:
         raise typer.BadParameter(str(error), param_hint=flag) from None
 

@@ -12,7 +12,7 @@ import consilium
 import typer
 
 if TYPE_CHECKING:
-    from consilium_server.jobs.aggregators import AggregatorPlace
+    from consilium_server.jobs.aggregators import AggregatorMachine
     from consilium_server.jobs.store import LastRun
 
 app = typer.Typer(
@@ -116,7 +116,7 @@ def show_aggregators(
     console.print(_places(found) if found else "no task of this account has begun: check `consilium server jobs`")
 
 
-def _places(found: list[AggregatorPlace]) -> object:
+def _places(found: list[AggregatorMachine]) -> object:
     from consilium_core.visible_text import shown
     from rich import box
     from rich.markup import escape

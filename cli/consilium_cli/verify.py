@@ -14,7 +14,7 @@ import consilium
 import typer
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
-from consilium_cli.artifacts import places_to_read
+from consilium_cli.artifacts import locations_to_read
 from consilium_cli.options import AddressBookOption, ArtifactsOption, RpcOption, TaskArgument
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def verify_command(
 
     Ends with exit code 1 if a check fails.
     """
-    places = places_to_read(artifacts)
+    places = locations_to_read(artifacts)
     report = consilium.verify(task, round_, artifacts=places, rpc=rpc, address_book=address_book)
     if as_json:
         typer.echo(report.model_dump_json(indent=2))
@@ -229,7 +229,7 @@ def verify_evaluation_command(
     Ends with exit code 1 if a check fails.
     """
     found = consilium.verify_evaluation(
-        file, data=data, mapping=mapping, artifacts=places_to_read(artifacts), rpc=rpc, address_book=address_book,
+        file, data=data, mapping=mapping, artifacts=locations_to_read(artifacts), rpc=rpc, address_book=address_book,
         drawn_only=drawn_only, on_start=_show_disclosure, on_finding=_show_finding,
     )  # fmt: skip
     if not found.holds:

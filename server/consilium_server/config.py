@@ -14,7 +14,7 @@ from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS, RelayUrl
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import AccountSettings, ChainUrls, NodeSettings, TaskNumber
-from consilium_core.artifacts.backends import Places
+from consilium_core.artifacts.backends import Locations
 from consilium_core.collector import TracingSettings
 from consilium_core.notify import MailSettings
 from consilium_core.typed_toml import Section
@@ -72,7 +72,7 @@ class IndexSettings(Section):
 
     home: Annotated[Path, Field(description="folder for this process's own files, readable by its user alone")]
     deployment: Annotated[Path, Field(description="address book of the contracts")]
-    artifacts: Annotated[Places, Field(description="the artifact store, and mirrors of it: folders or URLs")]
+    artifacts: Annotated[Locations, Field(description="the artifact store, and mirrors of it: folders or URLs")]
     database_url: Annotated[
         SecretStr | None,
         Field(description="sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/NAME; by default a file in `home`"),

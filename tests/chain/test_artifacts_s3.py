@@ -13,7 +13,7 @@ import httpx
 import pytest
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.rpc.local_node import free_port
-from consilium_core.artifacts.backends import parse_places
+from consilium_core.artifacts.backends import parse_locations
 from consilium_core.children import child_environment
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing
 from consilium_zk.blobs import Blob
@@ -74,7 +74,7 @@ def reader(folder: Path, name: str) -> ArtifactStore:
     """Somebody with an empty folder, and the bucket as a mirror."""
     own = folder / name
     own.mkdir()
-    return ArtifactStore(parse_places([own, PLACE]))
+    return ArtifactStore(parse_locations([own, PLACE]))
 
 
 def test_what_is_pinned_in_s3_is_read_by_others_and_kept_by_them(server: Server, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_is_pinned_in_s3_is_read_by_others_and_kept_by_them(server: Server,
 
 
 def test_s3_as_the_place_that_is_written_to(server: Server, tmp_path: Path) -> None:
-    store = ArtifactStore(parse_places([PLACE]), tmp_path / "cache")
+    store = ArtifactStore(parse_locations([PLACE]), tmp_path / "cache")
     digest = store.put_file(b"a task")
     assert store.unreachable() == [None]
     assert reader(tmp_path, "other").get_file(digest) == b"a task"

@@ -28,7 +28,7 @@ SITES = "rows.csv has no column 'clinic': choose one of patient_id, hospital, ag
 Change: TypeAlias = Callable[[pd.DataFrame], pd.DataFrame]
 
 
-class Place:
+class Newcomer:
     """A newcomer's folder: rows.csv with patients of four hospitals, and to simulate also its drafted task."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, stack: ExitStack) -> None:
@@ -80,88 +80,88 @@ class Beginning:
     typed: str
     line: str
     code: int = 1
-    went_wrong: Callable[[Place], object] = lambda place: None
+    went_wrong: Callable[[Newcomer], object] = lambda newcomer: None
 
 
 # What goes wrong
 
 
-def file(name: str, content: bytes | str = b"") -> Callable[[Place], object]:
+def file(name: str, content: bytes | str = b"") -> Callable[[Newcomer], object]:
     raw = content.encode() if isinstance(content, str) else content
-    return lambda place: (place.folder / name).write_bytes(raw)
+    return lambda newcomer: (newcomer.folder / name).write_bytes(raw)
 
 
-def cell(row: int, column: str, value: str) -> Callable[[Place], object]:
+def cell(row: int, column: str, value: str) -> Callable[[Newcomer], object]:
     def change(frame: pd.DataFrame) -> pd.DataFrame:
         frame[column] = frame[column].astype(object)
         frame.loc[row, column] = value
         return frame
 
-    return lambda place: place.table(change)
+    return lambda newcomer: newcomer.table(change)
 
 
-def column(name: str, value: str | None = None) -> Callable[[Place], object]:
+def column(name: str, value: str | None = None) -> Callable[[Newcomer], object]:
     """All cells of one value; None for no such column."""
-    return lambda place: place.table(
+    return lambda newcomer: newcomer.table(
         lambda frame: frame.drop(columns=name) if value is None else frame.assign(**{name: value})
     )
 
 
-def rows(count: int) -> Callable[[Place], object]:
-    return lambda place: place.table(lambda frame: frame.head(count))
+def rows(count: int) -> Callable[[Newcomer], object]:
+    return lambda newcomer: newcomer.table(lambda frame: frame.head(count))
 
 
-def saved(encoding: str = "utf-8", sep: str = ",") -> Callable[[Place], object]:
-    return lambda place: place.table(encoding=encoding, sep=sep)
+def saved(encoding: str = "utf-8", sep: str = ",") -> Callable[[Newcomer], object]:
+    return lambda newcomer: newcomer.table(encoding=encoding, sep=sep)
 
 
-def headless(place: Place) -> None:
-    lines = (place.folder / "rows.csv").read_text().splitlines(keepends=True)
-    (place.folder / "rows.csv").write_text("".join(lines[1:]))
+def headless(newcomer: Newcomer) -> None:
+    lines = (newcomer.folder / "rows.csv").read_text().splitlines(keepends=True)
+    (newcomer.folder / "rows.csv").write_text("".join(lines[1:]))
 
 
-def edited(old: str, new: str) -> Callable[[Place], object]:
-    return lambda place: place.edit_task(old, new)
+def edited(old: str, new: str) -> Callable[[Newcomer], object]:
+    return lambda newcomer: newcomer.edit_task(old, new)
 
 
-def in_use(folder: str) -> Callable[[Place], object]:
-    return lambda place: place.stack.enter_context(alone(place.folder / folder / "in-use.lock", AssertionError()))
+def in_use(folder: str) -> Callable[[Newcomer], object]:
+    return lambda newcomer: newcomer.stack.enter_context(alone(newcomer.folder / folder / "in-use.lock", AssertionError()))
 
 
-def little_memory(place: Place) -> None:
-    place.patch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=700 << 20))
+def little_memory(newcomer: Newcomer) -> None:
+    newcomer.patch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=700 << 20))
 
 
-def missing(module: str, *importing: str) -> Callable[[Place], object]:
+def missing(module: str, *importing: str) -> Callable[[Newcomer], object]:
     """Not installed; modules that import it have not been loaded."""
 
-    def hide(place: Place) -> None:
+    def hide(newcomer: Newcomer) -> None:
         for name in importing:
-            place.patch.delitem(sys.modules, name, raising=False)
-        place.patch.setitem(sys.modules, module, None)
+            newcomer.patch.delitem(sys.modules, name, raising=False)
+        newcomer.patch.setitem(sys.modules, module, None)
 
     return hide
 
 
-def pip(says: str, then: str = "exit 1") -> Callable[[Place], object]:
-    return lambda place: place.checkout.pip(f'echo "{says}"; {then}')
+def pip(says: str, then: str = "exit 1") -> Callable[[Newcomer], object]:
+    return lambda newcomer: newcomer.checkout.pip(f'echo "{says}"; {then}')
 
 
-def npm(says: str, code: int = 1) -> Callable[[Place], object]:
-    def fail(place: Place) -> None:
-        place.checkout.installed(contracts=False)
-        place.checkout.program("npm", f'echo "{says}"; exit {code}')
+def npm(says: str, code: int = 1) -> Callable[[Newcomer], object]:
+    def fail(newcomer: Newcomer) -> None:
+        newcomer.checkout.installed(contracts=False)
+        newcomer.checkout.program("npm", f'echo "{says}"; exit {code}')
 
     return fail
 
 
-def old(program: str, version: str) -> Callable[[Place], object]:
+def old(program: str, version: str) -> Callable[[Newcomer], object]:
     script = f'test "$1" = --version && {{ echo {version}; exit 0; }}; exit 1'
-    return lambda place: place.checkout.program(program, script)
+    return lambda newcomer: newcomer.checkout.program(program, script)
 
 
-def gone(program: str) -> Callable[[Place], object]:
-    return lambda place: (place.checkout.programs / program).unlink()
+def gone(program: str) -> Callable[[Newcomer], object]:
+    return lambda newcomer: (newcomer.checkout.programs / program).unlink()
 
 
 PIP_SILENT = (
@@ -260,21 +260,21 @@ NETWORKS = [
     Beginning("consilium demo --attack flip", "KIND is one of sign-flip, label-flip", 2),
     Beginning("consilium demo --output rows.csv", PATH + "this is a file: name another path"),
     Beginning("consilium demo --output out", PATH + "Permission denied.*give this user access to it", 1,
-              lambda place: place.refuse("mkdir", errno.EACCES, "out")),
+              lambda newcomer: newcomer.refuse("mkdir", errno.EACCES, "out")),
     Beginning("consilium demo --output out", "error \\(DiskFull\\): .*free some space, and run the command again", 1,
-              lambda place: place.refuse("open", errno.ENOSPC, "out")),
+              lambda newcomer: newcomer.refuse("open", errno.ENOSPC, "out")),
     Beginning("consilium demo --output out", "FolderInUse.*wait until it has ended, or .* with --output", 1,
               in_use("out")),
     Beginning("consilium demo --chain-port 18545", r"port 18545 for .* \(--chain-port\) is in use; stop", 1,
-              lambda place: place.listen(18545)),
+              lambda newcomer: newcomer.listen(18545)),
     Beginning("consilium demo", r"ExtraMissing.*psutil is not installed.*pip install 'consilium\[demo\]'", 1,
               missing("psutil", "consilium_lab.demo.run", "consilium_lab.demo.capacity")),
     Beginning("consilium demo", r"DemoTooLarge.*only 0\.7 GiB are free: lower --hospitals", 1, little_memory),
     Beginning("consilium up --home up", "FolderInUse.*or name another folder with --home", 1, in_use("up")),
     Beginning("consilium up --home up --port 18080", r"port 18080 for the API \(--port\) is in use; stop", 1,
-              lambda place: place.listen(18080)),
+              lambda newcomer: newcomer.listen(18080)),
     Beginning("consilium up --home up --port 18081 --chain-port 18545", "port 18545 for.*choose another", 1,
-              lambda place: place.listen(18545)),
+              lambda newcomer: newcomer.listen(18545)),
     Beginning("consilium up --home up", "DemoTooLarge.*lower --hospitals", 1, little_memory),
     Beginning("consilium up --home rows.csv", PATH + "this is a file: name another path"),
 ]  # fmt: skip

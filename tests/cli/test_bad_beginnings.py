@@ -10,7 +10,7 @@ from pathlib import Path
 
 import consilium as interface
 import pytest
-from bad_beginnings import MAKE, NETWORKS, SIMULATING, TABLES, Beginning, Place, in_use
+from bad_beginnings import MAKE, NETWORKS, SIMULATING, TABLES, Beginning, Newcomer, in_use
 from command_line import CommandLine
 from command_line import consilium as consilium
 from command_line import own_signals as own_signals
@@ -29,9 +29,9 @@ def drafted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Newcomer]:
     with ExitStack() as stack:
-        yield Place(tmp_path, monkeypatch, stack)
+        yield Newcomer(tmp_path, monkeypatch, stack)
 
 
 def test_there_are_forty_at_least_and_none_twice() -> None:
@@ -41,12 +41,12 @@ def test_there_are_forty_at_least_and_none_twice() -> None:
 
 @pytest.mark.parametrize("command", ["demo --output first", "up --home first"])
 def test_a_second_run_in_a_folder_leaves_the_first_ones_files(
-    consilium: CommandLine, place: Place, command: str
+    consilium: CommandLine, newcomer: Newcomer, command: str
 ) -> None:
-    log = place.folder / "first" / "logs" / "hospital-1.jsonl"
+    log = newcomer.folder / "first" / "logs" / "hospital-1.jsonl"
     log.parent.mkdir(parents=True)
     log.write_text("{}")
-    in_use("first")(place)
+    in_use("first")(newcomer)
     code, said = consilium(*command.split())
     assert (code, "FolderInUse" in said) == (1, True), said
     assert log.read_text() == "{}"
@@ -55,17 +55,17 @@ def test_a_second_run_in_a_folder_leaves_the_first_ones_files(
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("beginning", BEGINNINGS, ids=lambda one: f"{one.typed} -> {one.line[:30]}")
 def test_one_line_names_the_fault_and_the_way_out(
-    consilium: CommandLine, place: Place, drafted: dict[str, str], beginning: Beginning
+    consilium: CommandLine, newcomer: Newcomer, drafted: dict[str, str], beginning: Beginning
 ) -> None:
     for name, text in drafted.items() if "simulate" in beginning.typed else ():
-        (place.folder / name).write_text(text)
-    beginning.went_wrong(place)
+        (newcomer.folder / name).write_text(text)
+    beginning.went_wrong(newcomer)
     program, *arguments = shlex.split(beginning.typed)
-    before = (place.folder / "rows.csv").read_bytes()
-    code, said = (place.checkout.make if program == "make" else consilium)(*arguments)
+    before = (newcomer.folder / "rows.csv").read_bytes()
+    code, said = (newcomer.checkout.make if program == "make" else consilium)(*arguments)
     assert code == beginning.code, said
     assert "Traceback" not in said
     found = [line for line in said.splitlines() if re.search(beginning.line, line)]
     assert len(found) == 1, said
     assert len(re.findall(r"error \(\w+\): ", said)) <= 1
-    assert (place.folder / "rows.csv").read_bytes() == before
+    assert (newcomer.folder / "rows.csv").read_bytes() == before

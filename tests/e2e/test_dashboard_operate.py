@@ -21,7 +21,7 @@ from dashboard_driver import (
     HELD,
     NEEDED,
     POOL,
-    Place,
+    Testbed,
     connect,
     held_back,
     idle_aggregator,
@@ -50,28 +50,28 @@ def write(page: Page, text: str) -> None:
     page.get_by_role("button", name="Check", exact=True).click()
 
 
-def test_an_empty_wallet_is_set_up_and_sends_the_proposal_that_is_filled_in(place: Place, watched: Watched) -> None:
+def test_an_empty_wallet_is_set_up_and_sends_the_proposal_that_is_filled_in(testbed: Testbed, watched: Watched) -> None:
     """The network's own hospitals and voters join that task, and play it to its end."""
-    page, wallet = watched.page, place.wallet(held=0, ether=0)
+    page, wallet = watched.page, testbed.wallet(held=0, ether=0)
     wallet.chain = 1
     wallet.install(page)
-    open_page(place, page, "/wallet")
-    expect(page.get_by_role("region", name="The network")).to_contain_text(place.deployment.token)
+    open_page(testbed, page, "/wallet")
+    expect(page.get_by_role("region", name="The network")).to_contain_text(testbed.deployment.token)
     connect(page)
     wallet.declines = True
     page.get_by_role("button", name="Set up my wallet").click()
     expect(page.get_by_role("alert")).to_contain_text("You declined this")
-    assert place.treasury.token.balance(wallet.account.address) == 0
+    assert testbed.treasury.token.balance(wallet.account.address) == 0
     wallet.declines = False
     page.get_by_role("button", name="Set up my wallet").click()
     expect(page.get_by_text("The account now has 10.000000 ether and 200,000.00 tokens.")).to_be_visible()
     assert violations(page) == []
     assert wallet.chain == wallet.own_chain
-    assert [(one["chainId"], one["rpcUrls"]) for one in wallet.networks] == [(hex(wallet.own_chain), [place.chain_url])]
+    assert [(one["chainId"], one["rpcUrls"]) for one in wallet.networks] == [(hex(wallet.own_chain), [testbed.chain_url])]
     assert [(one["address"], one["symbol"], one["decimals"]) for one in wallet.tokens] == [
-        (place.deployment.token, "CSL", 18)
+        (testbed.deployment.token, "CSL", 18)
     ]
-    assert place.treasury.token.balance(wallet.account.address) == 200_000 * TOKEN
+    assert testbed.treasury.token.balance(wallet.account.address) == 200_000 * TOKEN
 
     page.get_by_role("link", name="Propose a task").click()
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
@@ -83,25 +83,25 @@ def test_an_empty_wallet_is_set_up_and_sends_the_proposal_that_is_filled_in(plac
     told = page.get_by_text(re.compile(r"Task \d+ is proposed"))
     expect(told).to_be_visible()
     number = int(re.findall(r"\d+", told.inner_text())[0])
-    place.running.wait_for("task-ended", task=number)
-    assert place.running.get_until(f"/v1/tasks/{number}/rounds/2", outcome="settled")["accepted"]
+    testbed.running.wait_for("task-ended", task=number)
+    assert testbed.running.get_until(f"/v1/tasks/{number}/rounds/2", outcome="settled")["accepted"]
 
 
-def test_no_tokens_are_offered_on_a_chain_that_is_not_for_development(place: Place, watched: Watched) -> None:
-    page, wallet = watched.page, place.wallet()
-    place.serve_config(page, chain_id=11_155_111)
+def test_no_tokens_are_offered_on_a_chain_that_is_not_for_development(testbed: Testbed, watched: Watched) -> None:
+    page, wallet = watched.page, testbed.wallet()
+    testbed.serve_config(page, chain_id=11_155_111)
     wallet.install(page)
-    open_page(place, page, "/wallet")
+    open_page(testbed, page, "/wallet")
     connect(page)
     expect(page.get_by_text("Add the network")).to_be_visible()
     expect(page.get_by_text("Get test ether and tokens")).to_have_count(0)
 
 
-def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched: Watched) -> None:
+def test_the_example_holds_and_faults_are_told_one_by_one(testbed: Testbed, watched: Watched) -> None:
     """The dashboard has an example for a server without one."""
     page = watched.page
-    place.serve_config(page, example=False)
-    open_page(place, page, "/propose")
+    testbed.serve_config(page, example=False)
+    open_page(testbed, page, "/propose")
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()  # by itself, once one pauses
     costs = page.get_by_role("region", name="Size, privacy and costs")
     expect(costs).to_contain_text("36,846")  # lanes
@@ -119,13 +119,13 @@ def test_the_example_holds_and_faults_are_told_one_by_one(place: Place, watched:
     expect(costs).to_contain_text("few reveals")
 
 
-def test_a_task_is_proposed_by_the_form_and_the_keyboard_alone(place: Place, watched: Watched) -> None:
+def test_a_task_is_proposed_by_the_form_and_the_keyboard_alone(testbed: Testbed, watched: Watched) -> None:
     """The stored file is the task that was typed. A reload in the middle loses nothing."""
-    page, wallet = watched.page, place.wallet()
-    aggregator = idle_aggregator(place)
-    place.serve_config(page, example=False)
+    page, wallet = watched.page, testbed.wallet()
+    aggregator = idle_aggregator(testbed)
+    testbed.serve_config(page, example=False)
     wallet.install(page)
-    open_page(place, page, "/propose")
+    open_page(testbed, page, "/propose")
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
     form = page.get_by_role("form", name="The task, as a form")
 
@@ -172,26 +172,26 @@ def test_a_task_is_proposed_by_the_form_and_the_keyboard_alone(place: Place, wat
     told = page.get_by_text(re.compile(r"Task \d+ is proposed"))
     expect(told).to_be_visible()
     number = int(re.findall(r"\d+", told.inner_text())[0])
-    stored = place.treasury.tasks.params(number).spec_hash
-    raw = httpx.get(f"{place.url}/v1/artifacts/files/0x{stored.hex()}", timeout=20).content
+    stored = testbed.treasury.tasks.params(number).spec_hash
+    raw = httpx.get(f"{testbed.url}/v1/artifacts/files/0x{stored.hex()}", timeout=20).content
     spec, before = parse_task_spec(raw), parse_task_spec(EXAMPLE.read_bytes())
     wanted = before.model_dump() | {"name": "typed in a form"}
     wanted["rounds"]["rounds"], wanted["money"]["pool"] = 2, POOL
     assert spec.model_dump() == wanted
     assert wallet.asked.count("personal_sign") == 1
-    place.ledger(wallet.account).operator.stop(number)
+    testbed.ledger(wallet.account).operator.stop(number)
 
 
-def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
+def test_a_task_is_proposed_in_steps(testbed: Testbed, watched: Watched) -> None:
     """Every field of what is on the chain is what the command line would have proposed."""
-    page, wallet = watched.page, place.wallet()
-    aggregator = idle_aggregator(place)
+    page, wallet = watched.page, testbed.wallet()
+    aggregator = idle_aggregator(testbed)
     wallet.install(page)
-    open_page(place, page, "/propose")
-    page.get_by_label("Start from").select_option(label=f"task 1, {place.running.get('/v1/tasks/1')['name']}")
+    open_page(testbed, page, "/propose")
+    page.get_by_label("Start from").select_option(label=f"task 1, {testbed.running.get('/v1/tasks/1')['name']}")
     page.get_by_role("button", name="Load").click()
     expect(the_file(page)).to_have_value(re.compile("demo-wdbc"))
-    text = task_file(place, "proposed in a browser")
+    text = task_file(testbed, "proposed in a browser")
     write(page, text)
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
     page.get_by_label(f"Choose {aggregator}").check()
@@ -210,18 +210,18 @@ def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
     store.click()
     expect(page.get_by_text("The server has the file.")).to_be_visible()
     raw = text.encode()
-    stored = httpx.get(f"{place.url}/v1/artifacts/files/0x{spec_hash(raw).hex()}", timeout=20)
+    stored = httpx.get(f"{testbed.url}/v1/artifacts/files/0x{spec_hash(raw).hex()}", timeout=20)
     assert stored.content == raw
 
     assert violations(page) == []
-    before = place.treasury.token.balance(wallet.account.address)
+    before = testbed.treasury.token.balance(wallet.account.address)
     pay.click()
     told = page.get_by_text(re.compile(r"Task \d+ is proposed"))
     expect(told).to_be_visible()
     number = int(re.findall(r"\d+", told.inner_text())[0])
-    assert place.treasury.tasks.params(number) == task_params(parse_task_spec(raw), spec_hash(raw), aggregator)
-    assert place.treasury.tasks.state(number).operator == wallet.account.address
-    assert before - place.treasury.token.balance(wallet.account.address) == POOL * TOKEN
+    assert testbed.treasury.tasks.params(number) == task_params(parse_task_spec(raw), spec_hash(raw), aggregator)
+    assert testbed.treasury.tasks.state(number).operator == wallet.account.address
+    assert before - testbed.treasury.token.balance(wallet.account.address) == POOL * TOKEN
     assert wallet.asked.count("personal_sign") == 2  # one declined
 
     the_file(page).press("Control+End")
@@ -232,17 +232,17 @@ def test_a_task_is_proposed_in_steps(place: Place, watched: Watched) -> None:
 
     page.get_by_role("link", name="Open the task").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("proposed in a browser")
-    place.ledger(wallet.account).operator.stop(number)
+    testbed.ledger(wallet.account).operator.stop(number)
 
 
-def test_what_cannot_be_paid_is_told_before_anything_is_signed(place: Place, watched: Watched) -> None:
-    page, wallet = watched.page, place.wallet()
+def test_what_cannot_be_paid_is_told_before_anything_is_signed(testbed: Testbed, watched: Watched) -> None:
+    page, wallet = watched.page, testbed.wallet()
     wallet.install(page)
-    open_page(place, page, "/propose")
+    open_page(testbed, page, "/propose")
     # More than the aggregator has staked, and than the wallet holds.
-    write(page, task_file(place, "too dear", pool="3000", aggregator_bond="900_000"))
+    write(page, task_file(testbed, "too dear", pool="3000", aggregator_bond="900_000"))
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
-    page.get_by_label(f"Choose {place.node('aggregator')}").check()
+    page.get_by_label(f"Choose {testbed.node('aggregator')}").check()
     expect(page.get_by_text("It cannot join before it has them")).to_be_visible()
     connect(page)
     expect(page.get_by_role("alert")).to_contain_text("lacks 2,000.00 tokens")
@@ -251,13 +251,13 @@ def test_what_cannot_be_paid_is_told_before_anything_is_signed(place: Place, wat
     assert "personal_sign" not in wallet.asked
 
 
-def test_what_is_not_read_yet_is_not_shown_as_zero(place: Place, watched: Watched) -> None:
-    page, wallet = watched.page, place.wallet()
-    number = propose(place, wallet, idle_aggregator(place), task_file(place, "not read yet"))
+def test_what_is_not_read_yet_is_not_shown_as_zero(testbed: Testbed, watched: Watched) -> None:
+    page, wallet = watched.page, testbed.wallet()
+    number = propose(testbed, wallet, idle_aggregator(testbed), task_file(testbed, "not read yet"))
     wallet.install(page)
-    open_page(place, page, f"/tasks/{number}")
+    open_page(testbed, page, f"/tasks/{number}")
     refund, pool = page.get_by_role("region", name="Refund"), page.get_by_role("form", name="Add to the pool")
-    with held_back(page, f"{place.chain_url}/"):
+    with held_back(page, f"{testbed.chain_url}/"):
         page.get_by_role("button", name="Operate this task…").click()
         connect(page)
         for one in (refund, pool):
@@ -265,17 +265,17 @@ def test_what_is_not_read_yet_is_not_shown_as_zero(place: Place, watched: Watche
         expect(refund.get_by_role("button", name="Withdraw")).to_be_disabled()
     expect(refund.get_by_role("definition")).to_contain_text("0.00")
     expect(pool.get_by_role("definition")).to_contain_text(tokens(HELD - POOL * TOKEN))
-    place.ledger(wallet.account).operator.stop(number)
+    testbed.ledger(wallet.account).operator.stop(number)
 
 
-def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(place: Place, watched: Watched) -> None:
-    page, wallet = watched.page, place.wallet()
-    number = propose(place, wallet, idle_aggregator(place), task_file(place, "to be stopped", aggregator_bond="300"))
-    params = place.treasury.tasks.params(number)
+def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(testbed: Testbed, watched: Watched) -> None:
+    page, wallet = watched.page, testbed.wallet()
+    number = propose(testbed, wallet, idle_aggregator(testbed), task_file(testbed, "to be stopped", aggregator_bond="300"))
+    params = testbed.treasury.tasks.params(number)
     room = room_in_pool(params)
     assert room is not None
     wallet.install(page)
-    open_page(place, page, f"/tasks/{number}")
+    open_page(testbed, page, f"/tasks/{number}")
     page.get_by_role("button", name="Operate this task…").click()
     connect(page)
 
@@ -293,34 +293,34 @@ def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(place: Place
     assert violations(page) == []
     go.click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
-    assert place.treasury.tasks.params(number).pool == params.pool + added
+    assert testbed.treasury.tasks.params(number).pool == params.pool + added
     expect(page.locator(".figure").filter(has_text="Paid into the pool")).to_contain_text(tokens(params.pool + added))
 
     page.get_by_role("button", name="Stop…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("The task ends at once")
     dialog.get_by_role("button", name="Cancel").click()
-    assert place.treasury.tasks.state(number).phase is Phase.JOINING
+    assert testbed.treasury.tasks.state(number).phase is Phase.JOINING
     page.get_by_role("button", name="Stop…").click()
     dialog.get_by_role("button", name="Stop the task").click()
     expect(page.get_by_text("It has ended.")).to_be_visible()
-    assert place.treasury.tasks.state(number).phase is Phase.ENDED
+    assert testbed.treasury.tasks.state(number).phase is Phase.ENDED
     expect(page.get_by_role("form", name="Add to the pool")).to_have_count(0)
-    held = place.treasury.token.balance(wallet.account.address)
+    held = testbed.treasury.token.balance(wallet.account.address)
     left = page.get_by_role("region", name="Refund")
     expect(left.get_by_role("definition")).to_contain_text(tokens(params.pool + added))
     left.get_by_role("button", name="Withdraw").click()
     expect(left.get_by_role("definition")).to_have_text(re.compile(r"^0\.00\b"))
     expect(left.get_by_role("button", name="Withdraw")).to_be_disabled()
-    assert place.treasury.token.balance(wallet.account.address) == held + params.pool + added
+    assert testbed.treasury.token.balance(wallet.account.address) == held + params.pool + added
 
 
-def test_a_model_is_shown_with_its_accuracy_beside_the_start(place: Place, watched: Watched) -> None:
+def test_a_model_is_shown_with_its_accuracy_beside_the_start(testbed: Testbed, watched: Watched) -> None:
     page = watched.page
-    open_page(place, page, "/tasks/1")
+    open_page(testbed, page, "/tasks/1")
     quality = page.get_by_role("region", name="Quality on held-out rows")
     expect(quality).to_contain_text("After round 2 of 2", timeout=60_000)  # derived once the task has ended
-    (model,) = place.running.get("/v1/tasks/1/models")["items"]
+    (model,) = testbed.running.get("/v1/tasks/1/models")["items"]
     start, _, last = model["measured"]["rounds"]
     assert last["accuracy"] > max(0.9, start["accuracy"])
     figure = quality.locator(".figure").filter(has_text="Accuracy")
@@ -330,25 +330,25 @@ def test_a_model_is_shown_with_its_accuracy_beside_the_start(place: Place, watch
     quality.get_by_text("Show as a table").first.click()
     row = quality.get_by_role("row").nth(1)
     expect(row).to_contain_text(f"{100 * start['accuracy']:.1f}")
-    card = httpx.get(f"{place.url}/v1/tasks/1/model/model-card.md", timeout=20).text
+    card = httpx.get(f"{testbed.url}/v1/tasks/1/model/model-card.md", timeout=20).text
     assert f"| 0, the start | {start['log_loss']:.4f} | {start['accuracy']:.4f} |" in card
     assert f"| 2 | {last['log_loss']:.4f} | {last['accuracy']:.4f} |" in card
     progress = page.get_by_role("region", name="Improvement by round")
     expect(progress.locator(".chart")).to_contain_text("nats of log loss saved a row, by round")
 
 
-def test_the_list_of_tasks_opens_by_its_plain_address(place: Place, watched: Watched) -> None:
+def test_the_list_of_tasks_opens_by_its_plain_address(testbed: Testbed, watched: Watched) -> None:
     page = watched.page
-    page.goto(f"{place.url}/tasks")
+    page.goto(f"{testbed.url}/tasks")
     expect(page.get_by_role("table", name="Tasks").get_by_role("link", name=re.compile("demo-wdbc"))).to_be_visible()
-    assert page.url == f"{place.url}/#/tasks"
+    assert page.url == f"{testbed.url}/#/tasks"
 
 
 def test_a_model_is_downloaded_and_is_the_one_that_the_record_gives(
-    place: Place, watched: Watched, tmp_path: Path
+    testbed: Testbed, watched: Watched, tmp_path: Path
 ) -> None:
     page = watched.page
-    open_page(place, page, "/tasks/1")
+    open_page(testbed, page, "/tasks/1")
     files = page.get_by_role("list", name="Files of the model").get_by_role("link")
     expect(files).to_have_count(5, timeout=90_000)  # it is derived once the task has ended, and model.onnx after it
     folder = tmp_path / "model"
@@ -358,7 +358,7 @@ def test_a_model_is_downloaded_and_is_the_one_that_the_record_gives(
             link.click()
         download.value.save_as(folder / link.inner_text())
     saved = read_model(folder)
-    ledger, store = place.treasury, ArtifactStore(place.running.home / "artifacts")
+    ledger, store = testbed.treasury, ArtifactStore(testbed.running.home / "artifacts")
     joined = load_task(ledger, store, 1)
     derived = PublicRecord(ledger, store, joined).base(joined.params.rounds + 1)
     assert saved.index.verified
@@ -366,13 +366,13 @@ def test_a_model_is_downloaded_and_is_the_one_that_the_record_gives(
     np.testing.assert_array_equal(saved.parameters, derived)
 
 
-def test_others_are_told_why_not_and_how_to_get_the_model(place: Place, watched: Watched) -> None:
-    page, wallet = watched.page, place.wallet()
+def test_others_are_told_why_not_and_how_to_get_the_model(testbed: Testbed, watched: Watched) -> None:
+    page, wallet = watched.page, testbed.wallet()
     wallet.install(page)
-    open_page(place, page, "/tasks/1")
+    open_page(testbed, page, "/tasks/1")
     model = page.get_by_role("region", name="The model", exact=True)
     expect(model).to_contain_text("consilium operator download-model 1 --output task-1")
-    expect(model).to_contain_text(place.chain_url)
+    expect(model).to_contain_text(testbed.chain_url)
     page.get_by_role("button", name="Operate this task…").click()
     connect(page)
     expect(page.get_by_text("Only the account that proposed this task")).to_be_visible()

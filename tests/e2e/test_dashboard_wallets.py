@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from browser_driver import PROVIDER, Wallet, Watched, context_of, hold, let_go
 from consilium_chain.tasks.money_spec import TOKEN
-from dashboard_driver import HELD, NEEDED, Place, connect, open_page
+from dashboard_driver import HELD, NEEDED, Testbed, connect, open_page
 from playwright.sync_api import Locator, Page, expect
 
 pytestmark = NEEDED
 AMOUNT = 5 * TOKEN
 
 
-def form(place: Place, page: Page, wallet: Wallet, how: str = "By a signature") -> Locator:
+def form(testbed: Testbed, page: Page, wallet: Wallet, how: str = "By a signature") -> Locator:
     """The form of a node's page, filled in; its button."""
     wallet.install(page)
-    open_page(place, page, f"/nodes/{place.node()}/hospital")
+    open_page(testbed, page, f"/nodes/{testbed.node()}/hospital")
     page.get_by_role("button", name="Delegate…").click()
     connect(page)
     page.get_by_label("Amount").fill("5")
@@ -22,31 +22,31 @@ def form(place: Place, page: Page, wallet: Wallet, how: str = "By a signature") 
     return page.get_by_role("button", name="Delegate", exact=True)
 
 
-def delegated(place: Place, wallet: Wallet) -> int:
-    return HELD - place.treasury.token.balance(wallet.account.address)
+def delegated(testbed: Testbed, wallet: Wallet) -> int:
+    return HELD - testbed.treasury.token.balance(wallet.account.address)
 
 
-def approved(place: Place, wallet: Wallet) -> int:
-    token = place.treasury.contracts.token.contract.functions
+def approved(testbed: Testbed, wallet: Wallet) -> int:
+    token = testbed.treasury.contracts.token.contract.functions
     return int(
-        place.treasury.connection.call(token.allowance(wallet.account.address, place.treasury.deployment.staking))
+        testbed.treasury.connection.call(token.allowance(wallet.account.address, testbed.treasury.deployment.staking))
     )
 
 
-def test_an_approval_that_stands_is_named_and_used_or_taken_back(place: Place, watched: Watched) -> None:
-    page, wallet = watched.page, place.wallet()
-    button = form(place, page, wallet, "By an approval")
+def test_an_approval_that_stands_is_named_and_used_or_taken_back(testbed: Testbed, watched: Watched) -> None:
+    page, wallet = watched.page, testbed.wallet()
+    button = form(testbed, page, wallet, "By an approval")
     wallet.sends_at_most = 1
     button.click()
     expect(page.get_by_role("alert").filter(has_text="You declined this")).to_contain_text("It was not sent")
     expect(page.get_by_text("the staking contract may take 5.00")).to_be_visible()
-    assert (delegated(place, wallet), approved(place, wallet)) == (0, AMOUNT)
+    assert (delegated(testbed, wallet), approved(testbed, wallet)) == (0, AMOUNT)
 
     wallet.sends_at_most = None
     page.get_by_role("button", name="Take the approval back").click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
     expect(page.get_by_text("An approval stands")).to_have_count(0)
-    assert approved(place, wallet) == 0
+    assert approved(testbed, wallet) == 0
 
     wallet.sends_at_most = len(wallet.sent) + 1
     button.click()
@@ -55,28 +55,28 @@ def test_an_approval_that_stands_is_named_and_used_or_taken_back(place: Place, w
     button.click()  # the approval is not asked for again
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
     assert len(wallet.sent) == 4
-    assert (delegated(place, wallet), approved(place, wallet)) == (AMOUNT, 0)
+    assert (delegated(testbed, wallet), approved(testbed, wallet)) == (AMOUNT, 0)
 
 
-def test_a_wallet_that_never_answers_is_left(place: Place, watched: Watched) -> None:
-    page, wallet = watched.page, place.wallet()
-    button = form(place, page, wallet)
+def test_a_wallet_that_never_answers_is_left(testbed: Testbed, watched: Watched) -> None:
+    page, wallet = watched.page, testbed.wallet()
+    button = form(testbed, page, wallet)
     hold(page, "eth_signTypedData_v4")
     button.click()
     page.get_by_role("button", name="Stop waiting").click()
     expect(page.locator("[data-sending=left]")).to_contain_text("decline it there")
     assert let_go(page) == 1  # signed after all: the page sends nothing with it
     page.wait_for_timeout(1_000)
-    assert ("eth_sendTransaction" in wallet.asked, delegated(place, wallet)) == (False, 0)
+    assert ("eth_sendTransaction" in wallet.asked, delegated(testbed, wallet)) == (False, 0)
     button.click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
-    assert delegated(place, wallet) == AMOUNT
+    assert delegated(testbed, wallet) == AMOUNT
 
 
-def test_a_busy_wallet_is_told_from_a_fault(place: Place, watched: Watched) -> None:
-    page, wallet = watched.page, place.wallet()
+def test_a_busy_wallet_is_told_from_a_fault(testbed: Testbed, watched: Watched) -> None:
+    page, wallet = watched.page, testbed.wallet()
     wallet.install(page)
-    open_page(place, page, f"/nodes/{place.node()}/hospital")
+    open_page(testbed, page, f"/nodes/{testbed.node()}/hospital")
     page.get_by_role("button", name="Delegate…").click()
     wallet.is_busy = True
     page.get_by_role("button", name="Test Wallet").click()
@@ -86,10 +86,10 @@ def test_a_busy_wallet_is_told_from_a_fault(place: Place, watched: Watched) -> N
     expect(page.get_by_text("by Test Wallet")).to_be_visible()
 
 
-def test_an_account_or_chain_that_is_switched_leaves_the_form_as_it_is(place: Place, watched: Watched) -> None:
-    page, wallet, other = watched.page, place.wallet(), place.wallet()
+def test_an_account_or_chain_that_is_switched_leaves_the_form_as_it_is(testbed: Testbed, watched: Watched) -> None:
+    page, wallet, other = watched.page, testbed.wallet(), testbed.wallet()
     first = wallet.account
-    button = form(place, page, wallet)
+    button = form(testbed, page, wallet)
     wallet.account = other.account
     page.evaluate("account => window.testWalletEmits('accountsChanged', [account])", other.account.address)
     expect(page.get_by_role("alert")).to_contain_text("switched to another account")
@@ -105,35 +105,35 @@ def test_an_account_or_chain_that_is_switched_leaves_the_form_as_it_is(place: Pl
     page.get_by_role("button", name="Understood").click()
     button.click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
-    assert place.treasury.token.balance(first.address) == HELD
-    assert place.treasury.token.balance(other.account.address) == HELD - AMOUNT
+    assert testbed.treasury.token.balance(first.address) == HELD
+    assert testbed.treasury.token.balance(other.account.address) == HELD - AMOUNT
 
 
-def test_a_contract_wallet_approves_by_a_transaction(place: Place, watched: Watched) -> None:
-    page, wallet = watched.page, place.wallet()
-    place.rpc("anvil_setCode", wallet.account.address, "0x6001")
+def test_a_contract_wallet_approves_by_a_transaction(testbed: Testbed, watched: Watched) -> None:
+    page, wallet = watched.page, testbed.wallet()
+    testbed.rpc("anvil_setCode", wallet.account.address, "0x6001")
     wallet.install(page)
-    open_page(place, page, f"/nodes/{place.node()}/hospital")
+    open_page(testbed, page, f"/nodes/{testbed.node()}/hospital")
     page.get_by_role("button", name="Delegate…").click()
     connect(page)
     expect(page.get_by_text("This account is a contract")).to_be_visible()
     expect(page.get_by_label("By a signature")).to_have_count(0)
 
 
-def test_a_wallet_that_appears_late_is_found(place: Place, watched: Watched) -> None:
-    page, wallet = watched.page, place.wallet()
+def test_a_wallet_that_appears_late_is_found(testbed: Testbed, watched: Watched) -> None:
+    page, wallet = watched.page, testbed.wallet()
     page.expose_function("testWallet", wallet._request)
-    open_page(place, page, "/portfolio")
+    open_page(testbed, page, "/portfolio")
     expect(page.get_by_text("This browser has no wallet")).to_be_visible()
     page.evaluate(PROVIDER)
     connect(page)
 
 
-def test_an_unreachable_chain_is_no_failed_check(place: Place) -> None:
-    context = context_of(place.browser)
+def test_an_unreachable_chain_is_no_failed_check(testbed: Testbed) -> None:
+    context = context_of(testbed.browser)
     page = context.new_page()
-    context.route(f"{place.chain_url}/**", lambda route: route.abort())
-    open_page(place, page, "/tasks/1/rounds/1")
+    context.route(f"{testbed.chain_url}/**", lambda route: route.abort())
+    open_page(testbed, page, "/tasks/1/rounds/1")
     region = page.get_by_role("region", name="Verify this round yourself")
     region.get_by_role("button", name="Verify now").click()
     expect(region.get_by_text("Could not check: this says nothing about the round")).to_be_visible(timeout=60_000)
@@ -141,14 +141,14 @@ def test_an_unreachable_chain_is_no_failed_check(place: Place) -> None:
     context.close()
 
 
-def test_eight_tabs_share_one_stream_of_events(place: Place) -> None:
+def test_eight_tabs_share_one_stream_of_events(testbed: Testbed) -> None:
     """Over HTTP/1.1 a browser opens six connections to a server: a stream for each tab would leave none for the API."""
-    context = context_of(place.browser)
+    context = context_of(testbed.browser)
     pages = [context.new_page() for _ in range(8)]
     streams: list[str] = []
     for page in pages:
         page.on("request", lambda request: streams.append(request.url) if request.url.endswith("/v1/events") else None)
-        open_page(place, page, "/tasks")
+        open_page(testbed, page, "/tasks")
     for page in pages:
         expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
     assert len(streams) == 1
@@ -159,11 +159,11 @@ def test_eight_tabs_share_one_stream_of_events(place: Place) -> None:
     context.close()
 
 
-def test_escape_gives_the_focus_back(place: Place, watched: Watched) -> None:
-    page, wallet = watched.page, place.wallet()
-    form(place, page, wallet).click()
+def test_escape_gives_the_focus_back(testbed: Testbed, watched: Watched) -> None:
+    page, wallet = watched.page, testbed.wallet()
+    form(testbed, page, wallet).click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
-    open_page(place, page, "/portfolio")
+    open_page(testbed, page, "/portfolio")
     button = page.get_by_role("button", name="Undelegate")
     button.click()
     page.keyboard.press("Escape")
@@ -171,10 +171,10 @@ def test_escape_gives_the_focus_back(place: Place, watched: Watched) -> None:
     expect(button).to_be_focused()
 
 
-def test_the_focus_outlasts_the_element_that_has_it(place: Place, watched: Watched) -> None:
+def test_the_focus_outlasts_the_element_that_has_it(testbed: Testbed, watched: Watched) -> None:
     """It is hidden for a picture, then for good. A click beside it gives the focus up."""
     page = watched.page
-    open_page(place, page, "/portfolio")
+    open_page(testbed, page, "/portfolio")
     field, main = page.get_by_label("Look up an account"), page.locator("main")
     hide = "(field, hides) => { field.form.hidden = hides; field.form.style.display = hides ? 'none' : '' }"
     field.focus()
@@ -196,11 +196,11 @@ def test_the_focus_outlasts_the_element_that_has_it(place: Place, watched: Watch
     expect(page.locator("body")).to_be_focused()
 
 
-def test_an_account_that_is_switched_while_the_page_is_painted_stays_switched(place: Place, watched: Watched) -> None:
+def test_an_account_that_is_switched_while_the_page_is_painted_stays_switched(testbed: Testbed, watched: Watched) -> None:
     """The wallet's later answers about its account come after the switch."""
-    page, wallet, other = watched.page, place.wallet(), place.wallet().account
+    page, wallet, other = watched.page, testbed.wallet(), testbed.wallet().account
     wallet.install(page)
-    open_page(place, page, "/propose")
+    open_page(testbed, page, "/propose")
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
     page.get_by_role("radio").first.check()
     connect(page)

@@ -34,7 +34,7 @@ from task_files import DATA
 TASK = f'name = "who will fall ill"\n{DATA}\n[model]\nname = "logistic"\n'
 
 
-class Place:
+class Testbed:
     """An open task with its store, and an account with money, whose home is to be made."""
 
     def __init__(self, chain: LocalChain, folder: Path) -> None:
@@ -72,25 +72,25 @@ def no(asked: list[Any]) -> Callable[[Any], bool]:
 
 
 @pytest.fixture
-def place(local_chain: LocalChain, tmp_path: Path) -> Place:
-    return Place(local_chain, tmp_path)
+def testbed(local_chain: LocalChain, tmp_path: Path) -> Testbed:
+    return Testbed(local_chain, tmp_path)
 
 
 def test_a_client_joins_and_reads_its_status_as_the_command_says_it(
-    place: Place, consilium: CommandLine, capsys: pytest.CaptureFixture[str]
+    testbed: Testbed, consilium: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    client = api.Client.create(place.home, **place.settings())
-    assert client.account == place.account.address
+    client = api.Client.create(testbed.home, **testbed.settings())
+    assert client.account == testbed.account.address
     newest = client.tasks().tasks[0]
-    assert (newest.number, newest.is_in, newest.objections) == (place.task, False, ())
-    assert client.check_data(place.task).fault is None
+    assert (newest.number, newest.is_in, newest.objections) == (testbed.task, False, ())
+    assert client.check_data(testbed.task).fault is None
 
     asked: list[Joining] = []
     with raises_fault(ConsentError, "NotConfirmed") as refused:
-        client.join(place.task, **place.aggregator(), confirm=no(asked))
-    assert (refused.value.values, client.status().approved) == ({"about": f"task {place.task}"}, ())
+        client.join(testbed.task, **testbed.aggregator(), confirm=no(asked))
+    assert (refused.value.values, client.status().approved) == ({"about": f"task {testbed.task}"}, ())
     (found,) = asked
-    assert (found.task, found.rows) == (place.task, 60)
+    assert (found.task, found.rows) == (testbed.task, 60)
     assert found.shut_out is not None  # nothing listens there
 
     events: list[str] = []
@@ -99,64 +99,64 @@ def test_a_client_joins_and_reads_its_status_as_the_command_says_it(
         events.append(event)
 
     with api.log_to(tell):
-        client.join(place.task, **place.aggregator())
+        client.join(testbed.task, **testbed.aggregator())
     assert "joined" in events
     status, standing = client.status(), client.standing()
-    assert (status.is_reachable, status.approved, status.epsilon) == (True, (place.task,), None)
+    assert (status.is_reachable, status.approved, status.epsilon) == (True, (testbed.task,), None)
     (own,) = standing.tasks
-    assert (own.number, own.is_in, own.activity, own.bond) == (place.task, True, Activity.STOPPED, 500 * TOKEN)
-    membership = client.membership(client.task(place.task))
+    assert (own.number, own.is_in, own.activity, own.bond) == (testbed.task, True, Activity.STOPPED, 500 * TOKEN)
+    membership = client.membership(client.task(testbed.task))
     assert capsys.readouterr() == ("", "")
 
-    code, said = consilium("hospital", "status", "--home", str(place.home))
+    code, said = consilium("hospital", "status", "--home", str(testbed.home))
     assert code == 0
     assert f"{own.number} joining {own.activity} {tokens(own.bond)} {tokens(own.rewards)}" in said
     assert f"stake {tokens(standing.stake.active)}, of which free {tokens(standing.stake.free)}" in said
     assert all(f"{one.level} {one.check}" in said for one in status.findings)
-    _, said = consilium("hospital", "show", str(place.task), "--home", str(place.home))
+    _, said = consilium("hospital", "show", str(testbed.task), "--home", str(testbed.home))
     assert membership.in_words in said
-    _, said = consilium("hospital", "tasks", "--all", "--home", str(place.home))
-    assert f"{place.task} who will fall ill" in said
+    _, said = consilium("hospital", "tasks", "--all", "--home", str(testbed.home))
+    assert f"{testbed.task} who will fall ill" in said
 
     with raises_fault(ConsentError, "NotConfirmed"):
-        client.leave(place.task, confirm=lambda state: state.phase is not Phase.JOINING)
-    assert client.leave(place.task) is Departure.BOND_LOCKED
+        client.leave(testbed.task, confirm=lambda state: state.phase is not Phase.JOINING)
+    assert client.leave(testbed.task) is Departure.BOND_LOCKED
     assert client.standing().tasks[0].activity is Activity.LEFT
-    assert client.export_audit(place.folder / "audit.export") == len(
-        (place.home / "audit.jsonl").read_text().splitlines()
+    assert client.export_audit(testbed.folder / "audit.export") == len(
+        (testbed.home / "audit.jsonl").read_text().splitlines()
     )
-    code, said = consilium("verify-audit", str(place.folder / "audit.export"))
-    assert (code, place.account.address in said) == (0, True)
+    code, said = consilium("verify-audit", str(testbed.folder / "audit.export"))
+    assert (code, testbed.account.address in said) == (0, True)
 
 
-def test_a_clients_errors_are_faults_with_names_and_values(place: Place) -> None:
+def test_a_clients_errors_are_faults_with_names_and_values(testbed: Testbed) -> None:
     with raises_fault(HomeError, "HomeMissing") as missing:
-        api.Client(place.home)
-    assert (missing.value.values["folder"], isinstance(missing.value, api.Fault)) == (place.home, True)
-    nowhere = place.folder / "nowhere.csv"
+        api.Client(testbed.home)
+    assert (missing.value.values["folder"], isinstance(missing.value, api.Fault)) == (testbed.home, True)
+    nowhere = testbed.folder / "nowhere.csv"
     with raises_fault(DataError, "DataFileMissing") as refused:
-        api.Client.create(place.home, **place.settings(data=nowhere))
+        api.Client.create(testbed.home, **testbed.settings(data=nowhere))
     assert refused.value.values["path"] == nowhere
     with raises_fault(OwnersRefusal, "PolicyInvalid"):
-        api.Client.create(place.home, **place.settings(), hours="at night")
+        api.Client.create(testbed.home, **testbed.settings(), hours="at night")
     with pytest.raises(TypeError, match="password"):
-        api.Client.create(place.home, **place.settings(password_file=None))
-    assert not place.home.exists()
+        api.Client.create(testbed.home, **testbed.settings(password_file=None))
+    assert not testbed.home.exists()
 
-    client = api.Client.create(place.home, **place.settings(operators=["0x" + "77" * 20]))
+    client = api.Client.create(testbed.home, **testbed.settings(operators=["0x" + "77" * 20]))
     with raises_fault(HomeError, "HomeTaken"):
-        api.Client.create(place.home, **place.settings())
+        api.Client.create(testbed.home, **testbed.settings())
     with raises_fault(OwnersRefusal, "NotAllowed") as unlisted:
-        client.join(place.task, **place.aggregator())
+        client.join(testbed.task, **testbed.aggregator())
     assert unlisted.value.values["task"] == "who will fall ill"
     with pytest.raises(ValueError, match="host:port"):
-        client.join(place.task, superlink="127.0.0.1", ca_certificate=place.folder)
+        client.join(testbed.task, superlink="127.0.0.1", ca_certificate=testbed.folder)
     with raises_fault(ConsentError, "WhichTask"):
         client.run()
-    (place.folder / "rows.csv").write_text("years,sick\n50,0\n")
+    (testbed.folder / "rows.csv").write_text("years,sick\n50,0\n")
     with raises_fault(DataError, "ColumnsWrong"):
-        client.check_data(place.task)
-    assert client.membership(client.task(place.task)).is_assumed
+        client.check_data(testbed.task)
+    assert client.membership(client.task(testbed.task)).is_assumed
 
 
 def test_importing_loads_nothing_heavy() -> None:
@@ -176,14 +176,14 @@ def test_readable_data_with_a_fault_still_have_a_profile(tmp_path: Path) -> None
 
 
 def test_a_voter_registers_and_reads_its_standing_as_the_command_says_it(
-    place: Place, consilium: CommandLine, capsys: pytest.CaptureFixture[str]
+    testbed: Testbed, consilium: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = place.settings(keystore=None, password_file=None, password=lambda: "a new password")
-    other = api.Voter.create(place.folder / "other", **made)
-    assert other.account != place.account.address
-    assert (place.folder / "other" / "password").read_text() == "a new password\n"
+    made = testbed.settings(keystore=None, password_file=None, password=lambda: "a new password")
+    other = api.Voter.create(testbed.folder / "other", **made)
+    assert other.account != testbed.account.address
+    assert (testbed.folder / "other" / "password").read_text() == "a new password\n"
 
-    voter = api.Voter.create(place.home, **place.settings(), max_tasks=2)
+    voter = api.Voter.create(testbed.home, **testbed.settings(), max_tasks=2)
     assert voter.policy().max_tasks == 2
     assert "0.00 tokens of stake are free" in " ".join(voter.tasks().tasks[0].objections)
     steps: list[Registration] = []
@@ -197,17 +197,17 @@ def test_a_voter_registers_and_reads_its_standing_as_the_command_says_it(
     assert 0 < done.paid <= to_do.gas
     assert (done.stake.free, voter.balance().commission) == (1000 * TOKEN, 2.5)
     assert voter.register(stake=1000) is None
-    (listed,) = [one for one in voter.tasks().tasks if one.number == place.task]
+    (listed,) = [one for one in voter.tasks().tasks if one.number == testbed.task]
     assert (listed.objections, listed.is_in, listed.members) == ((), False, 0)
-    assert voter.use_table(place.task, place.folder / "rows.csv") == 60
+    assert voter.use_table(testbed.task, testbed.folder / "rows.csv") == 60
     status, standing = voter.status(), voter.standing()
     assert (status.runs, standing.tasks, standing.claimable) == (False, (), 0)
     assert capsys.readouterr() == ("", "")
 
-    _, said = consilium("voter", "tasks", "--home", str(place.home))
+    _, said = consilium("voter", "tasks", "--home", str(testbed.home))
     assert f"{tokens(listed.bond)}" in said
     assert "joins it" in said
-    code, said = consilium("voter", "status", "--home", str(place.home))
+    code, said = consilium("voter", "status", "--home", str(testbed.home))
     assert (code, "node does not run" in said, "at most 2 tasks" in said) == (0, True, True)
     assert f"stake {tokens(standing.stake.active)}, of which free {tokens(standing.stake.free)}" in said
 
@@ -215,16 +215,16 @@ def test_a_voter_registers_and_reads_its_standing_as_the_command_says_it(
     (waiting,) = voter.unbondings()
     assert waiting.amount == 400 * TOKEN
     assert voter.withdraw() == 0
-    place.chain.pass_time(LOCAL_UNBONDING)
+    testbed.chain.pass_time(LOCAL_UNBONDING)
     assert voter.withdraw() == 400 * TOKEN
     assert (voter.unbondings(), voter.claim().released) == ([], ())
 
 
-def test_the_doctor_finds_the_same_as_its_command(place: Place, consilium: CommandLine) -> None:
-    api.Client.create(place.home, **place.settings())
-    (place.home / "key.json").chmod(0o644)
-    found = api.doctor("hospital", place.home)
-    _, said = consilium("doctor", "hospital", "--json", "--home", str(place.home))
+def test_the_doctor_finds_the_same_as_its_command(testbed: Testbed, consilium: CommandLine) -> None:
+    api.Client.create(testbed.home, **testbed.settings())
+    (testbed.home / "key.json").chmod(0o644)
+    found = api.doctor("hospital", testbed.home)
+    _, said = consilium("doctor", "hospital", "--json", "--home", str(testbed.home))
     told = json.loads(said)
     assert told["fit"] is found.fit is False
     assert [(one["check"], one["level"]) for one in told["findings"]] == [
@@ -232,4 +232,4 @@ def test_the_doctor_finds_the_same_as_its_command(place: Place, consilium: Comma
     ]
     assert "files" in {one.check for one in found.findings if one.level == "fault"}
     with pytest.raises(ValueError, match="nurse"):
-        api.doctor("nurse", place.home)
+        api.doctor("nurse", testbed.home)

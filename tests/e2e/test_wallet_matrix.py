@@ -26,7 +26,7 @@ from dashboard_driver import (
     NEEDED,
     POOL,
     Network,
-    Place,
+    Testbed,
     idle_aggregator,
     open_page,
     propose,
@@ -118,24 +118,24 @@ class Flow:
 
     name: str
     acts: tuple[str, ...]
-    wallet: Callable[[Place], Wallet]
-    open: Callable[[Place, Hand, Wallet], None]
-    go: Callable[[Place, Hand], None]
-    facts: Callable[[Place, Wallet, str], Facts]
+    wallet: Callable[[Testbed], Wallet]
+    open: Callable[[Testbed, Hand, Wallet], None]
+    go: Callable[[Testbed, Hand], None]
+    facts: Callable[[Testbed, Wallet, str], Facts]
     change: Facts
-    fill: Callable[[Place, Hand], None] = lambda place, hand: None
-    again: Callable[[Place, Hand, int], None] | None = None
+    fill: Callable[[Testbed, Hand], None] = lambda testbed, hand: None
+    again: Callable[[Testbed, Hand, int], None] | None = None
     as_contract: tuple[str, ...] | None = ()
     said: str = ""
     halfway: tuple[Facts, str] = ({}, "")
     is_hidden_from_others: bool = False
     is_for_any_chain: bool = False
 
-    def once_more(self, place: Place, hand: Hand, act: int) -> None:
+    def once_more(self, testbed: Testbed, hand: Hand, act: int) -> None:
         if self.again:
-            self.again(place, hand, act)
+            self.again(testbed, hand, act)
         else:
-            self.go(place, hand)
+            self.go(testbed, hand)
 
     def expect_done(self, page: Page) -> None:
         confirmed = page.locator("[data-sending=confirmed]")
@@ -145,34 +145,34 @@ class Flow:
 # Facts of the chain
 
 
-def paid(place: Place, wallet: Wallet, account: str) -> Facts:
+def paid(testbed: Testbed, wallet: Wallet, account: str) -> Facts:
     """The tokens that an account lacks of `HELD`, and those that contracts may still take from it."""
-    token = place.treasury.contracts.token.contract.functions
-    book = place.deployment
-    approved = (place.treasury.connection.call(token.allowance(account, one)) for one in (book.staking, book.tasks))
-    return {"paid": HELD - place.treasury.token.balance(account), "approved": sum(map(int, approved))}
+    token = testbed.treasury.contracts.token.contract.functions
+    book = testbed.deployment
+    approved = (testbed.treasury.connection.call(token.allowance(account, one)) for one in (book.staking, book.tasks))
+    return {"paid": HELD - testbed.treasury.token.balance(account), "approved": sum(map(int, approved))}
 
 
-def staked(role: Role) -> Callable[[Place, Wallet, str], Facts]:
-    def facts(place: Place, wallet: Wallet, account: str) -> Facts:
-        staking = place.treasury.staking
+def staked(role: Role) -> Callable[[Testbed, Wallet, str], Facts]:
+    def facts(testbed: Testbed, wallet: Wallet, account: str) -> Facts:
+        staking = testbed.treasury.staking
         found = {"node": 0, "stake": 0}
         if staking.is_registered(account, role):
             found = {"node": 1, "stake": staking.stake_of(account, role).active}
-        return found | paid(place, wallet, account)
+        return found | paid(testbed, wallet, account)
 
     return facts
 
 
-def moved(place: Place, wallet: Wallet, account: str) -> Facts:
+def moved(testbed: Testbed, wallet: Wallet, account: str) -> Facts:
     """Without amounts, which grow by the second."""
-    logs, staking = place.treasury.logs, place.treasury.contracts.staking.contract.functions
+    logs, staking = testbed.treasury.logs, testbed.treasury.contracts.staking.contract.functions
     return {
         "claims": len(list(logs.of_staking("Claimed", delegator=account))),
         "delegations": len(list(logs.of_staking("Delegated", delegator=account))),
-        "requests": int(place.treasury.connection.call(staking.requestCount(account))),
-        "home": round(place.treasury.token.balance(account) / TOKEN) if not place_earns(wallet) else 0,
-        "approved": paid(place, wallet, account)["approved"],
+        "requests": int(testbed.treasury.connection.call(staking.requestCount(account))),
+        "home": round(testbed.treasury.token.balance(account) / TOKEN) if not place_earns(wallet) else 0,
+        "approved": paid(testbed, wallet, account)["approved"],
     }
 
 
@@ -180,116 +180,116 @@ def place_earns(wallet: Wallet) -> bool:
     return getattr(wallet, "earns", False)
 
 
-def of_task(place: Place, wallet: Wallet, account: str) -> Facts:
+def of_task(testbed: Testbed, wallet: Wallet, account: str) -> Facts:
     number = vars(wallet)["task"]
-    state = place.treasury.tasks.state(number)
-    operated = paid(place, wallet, account)
-    return operated | {"ended": int(state.phase is Phase.ENDED), "pool": place.treasury.tasks.params(number).pool}
+    state = testbed.treasury.tasks.state(number)
+    operated = paid(testbed, wallet, account)
+    return operated | {"ended": int(state.phase is Phase.ENDED), "pool": testbed.treasury.tasks.params(number).pool}
 
 
-def bond(place: Place, wallet: Wallet, account: str) -> Facts:
-    return {"bond": place.treasury.tasks.hospitals(vars(wallet)["task"])[0].bond}
+def bond(testbed: Testbed, wallet: Wallet, account: str) -> Facts:
+    return {"bond": testbed.treasury.tasks.hospitals(vars(wallet)["task"])[0].bond}
 
 
-def profile(place: Place, wallet: Wallet, account: str) -> Facts:
-    stored = place.running.get(f"/v1/profiles?account={account}")["items"]
-    return {"profiles": len(stored)} | paid(place, wallet, account)
+def profile(testbed: Testbed, wallet: Wallet, account: str) -> Facts:
+    stored = testbed.running.get(f"/v1/profiles?account={account}")["items"]
+    return {"profiles": len(stored)} | paid(testbed, wallet, account)
 
 
 # What stands before a flow begins
 
 
-def delegator(place: Place, earns: bool = False) -> Wallet:
-    wallet = place.wallet()
-    mine = place.ledger(wallet.account)
+def delegator(testbed: Testbed, earns: bool = False) -> Wallet:
+    wallet = testbed.wallet()
+    mine = testbed.ledger(wallet.account)
     staking, token = mine.contracts.staking.contract.functions, mine.contracts.token.contract.functions
-    calls = [staking.delegate(place.node(), Role.HOSPITAL, 100 * TOKEN), token.approve(mine.deployment.staking, 0)]
+    calls = [staking.delegate(testbed.node(), Role.HOSPITAL, 100 * TOKEN), token.approve(mine.deployment.staking, 0)]
     mine.connection.transactions.send_all([token.approve(mine.deployment.staking, HELD), *calls])
     if earns:
-        place.reward(place.node(), 600 * TOKEN)
+        testbed.reward(testbed.node(), 600 * TOKEN)
         vars(wallet)["earns"] = True
     return wallet
 
 
-def matured(place: Place) -> Wallet:
+def matured(testbed: Testbed) -> Wallet:
     """Half of its stake is at the end of unbonding, in a request."""
-    wallet = delegator(place)
-    mine, account = place.ledger(wallet.account), wallet.account.address
+    wallet = delegator(testbed)
+    mine, account = testbed.ledger(wallet.account), wallet.account.address
     staking = mine.contracts.staking.contract.functions
-    shares = place.shares(account, place.node())
-    mine.connection.transactions.send(staking.startUnbonding(place.node(), Role.HOSPITAL, shares // 2))
-    place.rpc("evm_increaseTime", LOCAL_UNBONDING)
-    place.rpc("evm_mine")
+    shares = testbed.shares(account, testbed.node())
+    mine.connection.transactions.send(staking.startUnbonding(testbed.node(), Role.HOSPITAL, shares // 2))
+    testbed.rpc("evm_increaseTime", LOCAL_UNBONDING)
+    testbed.rpc("evm_mine")
     return wallet
 
 
-def node(place: Place) -> Wallet:
-    wallet = place.wallet()
+def node(testbed: Testbed) -> Wallet:
+    wallet = testbed.wallet()
     account = wallet.account.address
-    place.ledger(wallet.account).staking.register(Role.HOSPITAL, 0, 0)
-    until(lambda: place.running.get(f"/v1/nodes?account={account}")["items"], 30)
+    testbed.ledger(wallet.account).staking.register(Role.HOSPITAL, 0, 0)
+    until(lambda: testbed.running.get(f"/v1/nodes?account={account}")["items"], 30)
     return wallet
 
 
 @cache
-def aggregator(place: Place) -> str:
-    return idle_aggregator(place)
+def aggregator(testbed: Testbed) -> str:
+    return idle_aggregator(testbed)
 
 
-def operator(place: Place, is_stopped: bool = False) -> Wallet:
-    wallet = place.wallet()
-    number = propose(place, wallet, aggregator(place), task_file(place, "to be operated", aggregator_bond="300"))
+def operator(testbed: Testbed, is_stopped: bool = False) -> Wallet:
+    wallet = testbed.wallet()
+    number = propose(testbed, wallet, aggregator(testbed), task_file(testbed, "to be operated", aggregator_bond="300"))
     vars(wallet)["task"] = number
     if is_stopped:
-        place.ledger(wallet.account).operator.stop(number)
-        wait_ended(place, number)
+        testbed.ledger(wallet.account).operator.stop(number)
+        wait_ended(testbed, number)
     return wallet
 
 
-def bonded(place: Place) -> Wallet:
-    task = TaskDriver(Network(place), terms={"pool": 400 * TOKEN})
+def bonded(testbed: Testbed) -> Wallet:
+    task = TaskDriver(Network(testbed), terms={"pool": 400 * TOKEN})
     task.nodes[0].hospital.join(task.task, 10, TransportKey.generate(), NO_KEY)
     task.operator.operator.stop(task.task)
-    wallet = wallet_of(place, task.nodes[0])
+    wallet = wallet_of(testbed, task.nodes[0])
     vars(wallet)["task"] = task.task
-    wait_ended(place, task.task)
+    wait_ended(testbed, task.task)
     return wallet
 
 
-def wait_ended(place: Place, task: int) -> None:
+def wait_ended(testbed: Testbed, task: int) -> None:
     """In the API, which may not know the task yet."""
     tasks = "/v1/tasks?phase=ended&sort=-task"
-    until(lambda: any(one["task"] == task for one in place.running.get(tasks)["items"]), 30)
+    until(lambda: any(one["task"] == task for one in testbed.running.get(tasks)["items"]), 30)
 
 
 # What is done
 
 
-def at(path: str, *buttons: str) -> Callable[[Place, Hand, Wallet], None]:
-    """`path` may name the place's `node` and the wallet's `task`."""
+def at(path: str, *buttons: str) -> Callable[[Testbed, Hand, Wallet], None]:
+    """`path` may name the testbed's `node` and the wallet's `task`."""
 
-    def open_it(place: Place, hand: Hand, wallet: Wallet) -> None:
+    def open_it(testbed: Testbed, hand: Hand, wallet: Wallet) -> None:
         if "unbonding" in path:
-            hand.page.clock.install(time=place.treasury.connection.blocks.now() + 60)
+            hand.page.clock.install(time=testbed.treasury.connection.blocks.now() + 60)
             hand.page.clock.resume()
-        named = path.removesuffix("?unbonding").format(node=place.node(), task=vars(wallet).get("task"))
-        open_page(place, hand.page, named)
+        named = path.removesuffix("?unbonding").format(node=testbed.node(), task=vars(wallet).get("task"))
+        open_page(testbed, hand.page, named)
         for button in buttons:
             hand.press_button(button)
 
     return open_it
 
 
-def pressing(*names: str) -> Callable[[Place, Hand], None]:
-    def go(place: Place, hand: Hand) -> None:
+def pressing(*names: str) -> Callable[[Testbed, Hand], None]:
+    def go(testbed: Testbed, hand: Hand) -> None:
         for name in names:
             hand.press_button(name)
 
     return go
 
 
-def amount(how: str) -> Callable[[Place, Hand], None]:
-    def fill(place: Place, hand: Hand) -> None:
+def amount(how: str) -> Callable[[Testbed, Hand], None]:
+    def fill(testbed: Testbed, hand: Hand) -> None:
         hand.type(hand.page.get_by_label("Amount"), "5")
         choice = hand.page.get_by_label(how)
         contract = hand.page.get_by_text("This account is a contract")
@@ -300,15 +300,15 @@ def amount(how: str) -> Callable[[Place, Hand], None]:
     return fill
 
 
-def again_with(label: str, value: str, button: str) -> Callable[[Place, Hand, int], None]:
-    def again(place: Place, hand: Hand, act: int) -> None:
+def again_with(label: str, value: str, button: str) -> Callable[[Testbed, Hand, int], None]:
+    def again(testbed: Testbed, hand: Hand, act: int) -> None:
         expect(hand.page.get_by_label(label)).to_have_value(value)
         hand.press_button(button)
 
     return again
 
 
-def undelegate(place: Place, hand: Hand, is_again: bool = False) -> None:
+def undelegate(testbed: Testbed, hand: Hand, is_again: bool = False) -> None:
     hand.press_button("Undelegate")
     field = hand.dialog().get_by_label("Amount")
     if is_again:
@@ -318,9 +318,9 @@ def undelegate(place: Place, hand: Hand, is_again: bool = False) -> None:
     hand.press(hand.dialog().get_by_role("button", name="Undelegate"))
 
 
-def redelegate(place: Place, hand: Hand, is_again: bool = False) -> None:
+def redelegate(testbed: Testbed, hand: Hand, is_again: bool = False) -> None:
     hand.press_button("Redelegate")
-    other = place.node("voter")
+    other = testbed.node("voter")
     if is_again:
         expect(hand.dialog().get_by_label("Node")).to_have_value(other)
     else:
@@ -330,34 +330,34 @@ def redelegate(place: Place, hand: Hand, is_again: bool = False) -> None:
     hand.press(hand.dialog().get_by_role("button", name="Redelegate"))
 
 
-def restake(place: Place, hand: Hand) -> None:
+def restake(testbed: Testbed, hand: Hand) -> None:
     hand.press_button("Claim and restake")
     hand.press(hand.dialog().get_by_role("button", name="Claim and restake"))
 
 
-def restake_again(place: Place, hand: Hand, act: int) -> None:
+def restake_again(testbed: Testbed, hand: Hand, act: int) -> None:
     if act == 1:
-        restake(place, hand)
+        restake(testbed, hand)
     else:
         hand.press_button("Delegate them now")
 
 
-def register(place: Place, hand: Hand) -> None:
+def register(testbed: Testbed, hand: Hand) -> None:
     hand.choose(hand.region("Become a node").get_by_label("Voter", exact=True))
     hand.type(hand.page.get_by_label("Commission, in per cent").last, "7.5")
     hand.type(hand.page.get_by_label("Stake, in tokens"), "200")
 
 
-def fill_profile(place: Place, hand: Hand) -> None:
+def fill_profile(testbed: Testbed, hand: Hand) -> None:
     hand.press_button("Set the public profile…")
     hand.type(hand.region("Profile").get_by_label("Name"), "Klinik Nord")
     hand.type(hand.region("Profile").get_by_label("Country"), "de")
 
 
-def open_proposal(place: Place, hand: Hand, wallet: Wallet) -> None:
-    chosen = aggregator(place)
-    place.serve_config(hand.page, example=False)
-    open_page(place, hand.page, "/propose")
+def open_proposal(testbed: Testbed, hand: Hand, wallet: Wallet) -> None:
+    chosen = aggregator(testbed)
+    testbed.serve_config(hand.page, example=False)
+    open_page(testbed, hand.page, "/propose")
     expect(hand.page.get_by_text("The file is valid.", exact=True)).to_be_visible()
     form = hand.page.get_by_role("form", name="The task, as a form")
     hand.type(form.get_by_role("textbox", name="Name", exact=True).first, "of the matrix")
@@ -367,13 +367,13 @@ def open_proposal(place: Place, hand: Hand, wallet: Wallet) -> None:
     hand.choose(hand.page.get_by_label(f"Choose {chosen}"))
 
 
-def store(place: Place, hand: Hand) -> None:
+def store(testbed: Testbed, hand: Hand) -> None:
     hand.press_button("Sign in and store the file")
     expect(hand.page.get_by_text("The server has the file.")).to_be_visible()
 
 
-def open_audit(place: Place, hand: Hand, wallet: Wallet) -> None:
-    at("/tasks/1/audit", "Verify all rounds")(place, hand, wallet)
+def open_audit(testbed: Testbed, hand: Hand, wallet: Wallet) -> None:
+    at("/tasks/1/audit", "Verify all rounds")(testbed, hand, wallet)
     expect(hand.page.get_by_text("All checks of all 3 rounds hold.")).to_be_visible(timeout=VERIFIED)
     hand.press_button("Sign it…")
 
@@ -388,36 +388,36 @@ def approved(tokens: int) -> tuple[Facts, str]:
 NODE = {"paid": 200 * TOKEN, "node": 1, "stake": 200 * TOKEN}
 FLOWS = [
     Flow(
-        "delegate-by-signature", (TYPED, SEND), Place.wallet, at("/nodes/{node}/hospital", "Delegate…"),
+        "delegate-by-signature", (TYPED, SEND), Testbed.wallet, at("/nodes/{node}/hospital", "Delegate…"),
         pressing("Delegate"), paid, AMOUNT, amount("By a signature"), again_with("Amount", "5", "Delegate"),
         as_contract=(SEND, SEND),
     ),
     Flow(
-        "delegate-by-approval", (SEND, SEND), Place.wallet, at("/nodes/{node}/hospital", "Delegate…"),
+        "delegate-by-approval", (SEND, SEND), Testbed.wallet, at("/nodes/{node}/hospital", "Delegate…"),
         pressing("Delegate"), paid, AMOUNT, amount("By an approval"), again_with("Amount", "5", "Delegate"),
         halfway=approved(5),
     ),
     Flow(
         "undelegate", (SEND,), delegator, at("/portfolio"), undelegate, moved, {"requests": 1},
-        again=lambda place, hand, act: undelegate(place, hand, is_again=True),
+        again=lambda testbed, hand, act: undelegate(testbed, hand, is_again=True),
     ),
     Flow(
-        "claim", (SEND,), lambda place: delegator(place, earns=True), at("/portfolio"), pressing("Claim"), moved,
+        "claim", (SEND,), lambda testbed: delegator(testbed, earns=True), at("/portfolio"), pressing("Claim"), moved,
         {"claims": 1},
     ),
     Flow(
-        "claim-and-restake", (SEND, TYPED, SEND), lambda place: delegator(place, earns=True), at("/portfolio"),
+        "claim-and-restake", (SEND, TYPED, SEND), lambda testbed: delegator(testbed, earns=True), at("/portfolio"),
         restake, moved, {"claims": 1, "delegations": 1}, again=restake_again, as_contract=None,
         halfway=({"claims": 1}, "Step 1 is done"),
     ),
     Flow(
-        "become-a-voter", (SEND, SEND), Place.wallet, at("/desk"), pressing("Register"), staked(Role.VOTER), NODE,
+        "become-a-voter", (SEND, SEND), Testbed.wallet, at("/desk"), pressing("Register"), staked(Role.VOTER), NODE,
         register, again_with("Stake, in tokens", "200", "Register"), halfway=approved(200),
     ),
     Flow(
         "add-stake", (SEND, SEND), node, at("/desk"), pressing("Add stake"), staked(Role.HOSPITAL),
         {"paid": 50 * TOKEN, "stake": 50 * TOKEN},
-        lambda place, hand: hand.type(hand.page.get_by_label("Add to the stake"), "50"),
+        lambda testbed, hand: hand.type(hand.page.get_by_label("Add to the stake"), "50"),
         again_with("Add to the stake", "50", "Add stake"), halfway=approved(50),
     ),
     Flow(
@@ -426,17 +426,17 @@ FLOWS = [
         said="The profile is published.", is_hidden_from_others=True,
     ),
     Flow(
-        "store-a-task-file", (SIGN,), Place.wallet, open_proposal, pressing("Sign in and store the file"), paid, {},
+        "store-a-task-file", (SIGN,), Testbed.wallet, open_proposal, pressing("Sign in and store the file"), paid, {},
         said="The server has the file.",
     ),
     Flow(
-        "propose", (SEND, SEND), Place.wallet, open_proposal, pressing("Approve and propose"), paid,
+        "propose", (SEND, SEND), Testbed.wallet, open_proposal, pressing("Approve and propose"), paid,
         {"paid": POOL * TOKEN}, store, said="is proposed", halfway=approved(POOL),
     ),
     Flow(
         "fund", (SEND, SEND), operator, at("/tasks/{task}", "Operate this task…"), pressing("Approve and add"), of_task,
         {"paid": 50 * TOKEN, "pool": 50 * TOKEN},
-        lambda place, hand: hand.type(hand.page.get_by_label("Amount"), "50"),
+        lambda testbed, hand: hand.type(hand.page.get_by_label("Amount"), "50"),
         again_with("Amount", "50", "Approve and add"), halfway=approved(50),
     ),
     Flow(
@@ -444,21 +444,21 @@ FLOWS = [
         of_task, {"ended": 1},
     ),
     Flow(
-        "withdraw-the-refund", (SEND,), lambda place: operator(place, is_stopped=True),
+        "withdraw-the-refund", (SEND,), lambda testbed: operator(testbed, is_stopped=True),
         at("/tasks/{task}", "Operate this task…"), pressing("Withdraw"), of_task, {"paid": -POOL * TOKEN},
     ),
     Flow(
         "release-a-bond", (SEND,), bonded, at("/desk"),
-        lambda place, hand: hand.press(hand.page.get_by_title("Release the bond")), bond, {"bond": -BOND},
+        lambda testbed, hand: hand.press(hand.page.get_by_title("Release the bond")), bond, {"bond": -BOND},
     ),
     Flow(
-        "sign-an-audit-report", (SIGN,), Place.wallet, open_audit, pressing("Sign the report"), paid, {},
+        "sign-an-audit-report", (SIGN,), Testbed.wallet, open_audit, pressing("Sign the report"), paid, {},
         said="Signed by", is_for_any_chain=True,
     ),
     # These move the chain's time, so that no window of a task of those above is open any more.
     Flow(
         "redelegate", (SEND,), matured, at("/portfolio?unbonding"), redelegate, moved, {"delegations": 1},
-        again=lambda place, hand, act: redelegate(place, hand, is_again=True),
+        again=lambda testbed, hand, act: redelegate(testbed, hand, is_again=True),
     ),
     Flow(
         "withdraw-matured-stake", (SEND,), matured, at("/portfolio?unbonding"), pressing("Withdraw"), moved,
@@ -500,10 +500,10 @@ def cases() -> Iterator[Any]:
 
 
 @contextmanager
-def browsing(place: Place, wallet: Wallet, width: int = 1440, theme: str = "light") -> Iterator[Page]:
+def browsing(testbed: Testbed, wallet: Wallet, width: int = 1440, theme: str = "light") -> Iterator[Page]:
     """A page with the wallet, whose console stays empty of errors, and which asks nothing elsewhere."""
-    context = context_of(place.browser, theme, width)
-    watched = Watched(context.new_page(), {f"127.0.0.1:{place.running.port}", f"127.0.0.1:{place.running.chain_port}"})
+    context = context_of(testbed.browser, theme, width)
+    watched = Watched(context.new_page(), {f"127.0.0.1:{testbed.running.port}", f"127.0.0.1:{testbed.running.chain_port}"})
     wallet.install(watched.page)
     try:
         yield watched.page
@@ -512,8 +512,8 @@ def browsing(place: Place, wallet: Wallet, width: int = 1440, theme: str = "ligh
     assert (watched.elsewhere, watched.errors) == ([], [])
 
 
-def begin(place: Place, flow: Flow, hand: Hand, wallet: Wallet) -> None:
-    flow.open(place, hand, wallet)
+def begin(testbed: Testbed, flow: Flow, hand: Hand, wallet: Wallet) -> None:
+    flow.open(testbed, hand, wallet)
     hand.press_button("Test Wallet")
     expect(hand.page.get_by_role("button", name="Disconnect")).to_be_visible()
     hand.keeps_focus()
@@ -562,24 +562,24 @@ def summed(before: Facts, change: Facts) -> Facts:
 
 @pytest.mark.parametrize(("flow", "conduct", "act", "width", "theme"), list(cases()))
 def test_money_moves_once_or_not_at_all(
-    place: Place, flow: Flow, conduct: str, act: int, width: int, theme: str
+    testbed: Testbed, flow: Flow, conduct: str, act: int, width: int, theme: str
 ) -> None:
-    wallet, other = flow.wallet(place), place.wallet()
+    wallet, other = flow.wallet(testbed), testbed.wallet()
     first, acts = wallet.account.address, flow.acts
     if conduct == "contract":
         wallet.become_contract()
         if flow.as_contract is None:
-            not_offered(place, flow, wallet, width, theme)
+            not_offered(testbed, flow, wallet, width, theme)
             return
         acts = flow.as_contract or acts
-    with browsing(place, wallet, width, theme) as page:
+    with browsing(testbed, wallet, width, theme) as page:
         hand = Hand(page, is_keyboard=False)
-        begin(place, flow, hand, wallet)
-        flow.fill(place, hand)
-        before = flow.facts(place, wallet, first)
+        begin(testbed, flow, hand, wallet)
+        flow.fill(testbed, hand)
+        before = flow.facts(testbed, wallet, first)
         asked_before, sent_before = len(wallet.asked), len(wallet.sent)
         hold(page, SIGN, TYPED, SEND)
-        flow.go(place, hand)
+        flow.go(testbed, hand)
         is_refused = False
         for number, method in enumerate(acts, 1):
             wait_held(page)
@@ -609,32 +609,32 @@ def test_money_moves_once_or_not_at_all(
             hand.keeps_focus()
             sent = SEND in acts[: act - 1 + (conduct == "account")]
             half, half_said = flow.halfway
-            assert flow.facts(place, wallet, first) == summed(before, half if sent else {})
+            assert flow.facts(testbed, wallet, first) == summed(before, half if sent else {})
             mend(conduct, hand, wallet)
             if conduct in ("locked", "chain"):
                 expect(told).to_be_visible()
             if half_said:
                 expect(page.get_by_text(half_said)).to_have_count(int(sent))
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            flow.once_more(place, hand, act + (conduct == "account"))
+            flow.once_more(testbed, hand, act + (conduct == "account"))
         if conduct == "account" and flow.is_hidden_from_others:
             mend(conduct, hand, wallet)
         flow.expect_done(page)
         hand.keeps_focus()
         if flow.halfway[1]:
             expect(page.get_by_text(flow.halfway[1])).to_have_count(0)
-        assert flow.facts(place, wallet, first) == summed(before, flow.change)
-        assert paid(place, wallet, other.account.address) == {"paid": 0, "approved": 0}
+        assert flow.facts(testbed, wallet, first) == summed(before, flow.change)
+        assert paid(testbed, wallet, other.account.address) == {"paid": 0, "approved": 0}
         assert len(wallet.sent) - sent_before == acts.count(SEND)
         assert wallet.asked[asked_before:].count(SIGN) == acts.count(SIGN) * (2 if is_refused else 1)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def not_offered(place: Place, flow: Flow, wallet: Wallet, width: int, theme: str) -> None:
+def not_offered(testbed: Testbed, flow: Flow, wallet: Wallet, width: int, theme: str) -> None:
     """No key signs for a contract, so that no such signature is asked for."""
-    with browsing(place, wallet, width, theme) as page:
+    with browsing(testbed, wallet, width, theme) as page:
         hand = Hand(page, is_keyboard=False)
-        begin(place, flow, hand, wallet)
+        begin(testbed, flow, hand, wallet)
         if flow.name == "set-a-profile":
             hand.press_button("Set the public profile…")
             expect(hand.region("Profile")).to_contain_text("This account is a contract")
@@ -652,32 +652,32 @@ def not_offered(place: Place, flow: Flow, wallet: Wallet, width: int, theme: str
         for one in FLOWS
     ],
 )  # fmt: skip
-def test_the_keyboard_alone_is_enough(place: Place, flow: Flow) -> None:
+def test_the_keyboard_alone_is_enough(testbed: Testbed, flow: Flow) -> None:
     """Something has the focus at every step, and axe has nothing to say of any page or dialog."""
-    wallet = flow.wallet(place)
-    with browsing(place, wallet) as page:
+    wallet = flow.wallet(testbed)
+    with browsing(testbed, wallet) as page:
         hand = Hand(page, is_keyboard=True)
-        begin(place, flow, hand, wallet)
-        flow.fill(place, hand)
+        begin(testbed, flow, hand, wallet)
+        flow.fill(testbed, hand)
         assert violations(page) == []
-        before = flow.facts(place, wallet, wallet.account.address)
+        before = flow.facts(testbed, wallet, wallet.account.address)
         page.on("dialog", lambda dialog: dialog.dismiss())
-        flow.go(place, hand)
+        flow.go(testbed, hand)
         flow.expect_done(page)
         hand.keeps_focus()
         assert violations(page) == []
-        assert flow.facts(place, wallet, wallet.account.address) == summed(before, flow.change)
+        assert flow.facts(testbed, wallet, wallet.account.address) == summed(before, flow.change)
 
 
 @pytest.mark.parametrize("path", ["/portfolio", pytest.param("/propose", marks=pytest.mark.deep)])
-def test_a_phone_without_a_wallet_is_led_into_one(place: Place, path: str) -> None:
+def test_a_phone_without_a_wallet_is_led_into_one(testbed: Testbed, path: str) -> None:
     """Over HTTPS, which the browser is told that this server has."""
-    context = place.browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    context = testbed.browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
     context.set_default_timeout(20_000)
     context.route(
         "https://consilium.example/**",
         lambda route: route.fulfill(
-            response=route.fetch(url=route.request.url.replace("https://consilium.example", place.url))
+            response=route.fetch(url=route.request.url.replace("https://consilium.example", testbed.url))
         ),
     )
     context.route("**/v1/events", lambda route: route.abort())  # a stream, which a copy would never have whole
@@ -690,7 +690,7 @@ def test_a_phone_without_a_wallet_is_led_into_one(place: Place, path: str) -> No
     expect(links).to_have_text(["Open in MetaMask", "Open in Coinbase Wallet", "Open in Trust Wallet"])
     targets = [str(one.get_attribute("href")) for one in links.all()]
     assert targets[0] == f"https://link.metamask.io/dapp/consilium.example{path}"
-    assert httpx.get(f"{place.url}{path}", timeout=20).headers["location"] == f"./#{path}"
+    assert httpx.get(f"{testbed.url}{path}", timeout=20).headers["location"] == f"./#{path}"
     assert parse_qs(urlsplit(targets[1]).query)["cb_url"] == [f"https://consilium.example/#{path}"]
     assert parse_qs(urlsplit(targets[2]).query)["url"] == [f"https://consilium.example/#{path}"]
     assert violations(page) == []
@@ -699,10 +699,10 @@ def test_a_phone_without_a_wallet_is_led_into_one(place: Place, path: str) -> No
     context.close()
 
 
-def test_a_desk_without_a_wallet_has_no_links_for_phones(place: Place) -> None:
-    context = context_of(place.browser, width=390)  # narrow, and without touch
+def test_a_desk_without_a_wallet_has_no_links_for_phones(testbed: Testbed) -> None:
+    context = context_of(testbed.browser, width=390)  # narrow, and without touch
     page = context.new_page()
-    open_page(place, page, "/portfolio")
+    open_page(testbed, page, "/portfolio")
     expect(page.get_by_text("This browser has no wallet")).to_be_visible()
     expect(page.get_by_text("Open in MetaMask")).to_have_count(0)
     context.close()

@@ -2,7 +2,7 @@
 
 Files are written into a folder first, as they would lie on a disk. What needs a server or a chain is fuzzed where
 that is: Flower's messages and a chain node's answers beside this, the API's bodies and queries by schemathesis
-(tests/server/test_api_contract.py), mirrors in tests/chain/test_artifact_places.py.
+(tests/server/test_api_contract.py), mirrors in tests/chain/test_artifact_locations.py.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply
 from consilium_client.voter.ballots import Ballot, kept_held_out_secret
 from consilium_client.voter.disclosure import DisclosedBatch, Disclosure
 from consilium_client.voter.fingerprints import deviation, fingerprint
-from consilium_core.artifacts.backends import parse_place
+from consilium_core.artifacts.backends import parse_location
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, ConfigInvalid, KeystoreError
 from consilium_core.faults import FaultError
 from consilium_operators.errors import OperatorError, RowsInvalid
@@ -601,9 +601,9 @@ CHAIN = {
     "stored blob": Parser(lambda: [blob() + stored_point()], read_artifact, (ArtifactCorrupt, ArtifactMissing)),
     "artifact store's place": Parser(
         lambda: [b"https://mirror.example.org/a", b"s3://bucket/x", b"file:///srv/x", b"ipfs://bafy"],
-        lambda raw, _: parse_place(raw.decode("utf-8", "replace")),
+        lambda raw, _: parse_location(raw.decode("utf-8", "replace")),
         (ValueError,),
-        fuzzed_in="tests/chain/test_artifact_places.py",
+        fuzzed_in="tests/chain/test_artifact_locations.py",
     ),
     "drand relay's answer": Parser(
         lambda: [json.dumps({"round": 42, "signature": drand_signatures()[0].hex()}).encode()],

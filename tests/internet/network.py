@@ -45,7 +45,7 @@ from consilium_client.home import Approval, HospitalHome, VoterHome
 from consilium_client.voter.registration import register
 from consilium_core.private_files import write_private_file
 from consilium_lab.demo.datasets import DemoData, deal_wdbc, write_rows
-from consilium_lab.demo.homes import Place, make_hospital, write_key
+from consilium_lab.demo.homes import NetworkSettings, make_hospital, write_key
 from consilium_lab.demo.options import Attack
 from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_server.certificates import ensure_certificates
@@ -110,7 +110,7 @@ class Network:
     operator: Ledger  # as who watches has it: by the chain itself, whatever becomes of the node in front of it
     deployment: Deployment
     pki: Pki
-    place: Place
+    place: NetworkSettings
     folder: Path
     accounts: dict[str, LocalAccount]
     api_port: int
@@ -359,7 +359,7 @@ def _build(
     data = deal_wdbc(HOSPITALS, VOTERS, 0)
     artifacts = folder / "operator" / "artifacts"
     artifacts.mkdir(parents=True)
-    place = Place(f"http://{CHAIN}:{NODE_PORT}", book, artifacts, operator.address)
+    place = NetworkSettings(f"http://{CHAIN}:{NODE_PORT}", book, artifacts, operator.address)
     network = Network(
         internet, services, data, operator, deployment, pki, place, folder, accounts,
         internet.reach("stranger", internet.hosts["operator"].address, 443), machines=machines,

@@ -17,7 +17,7 @@ from consilium_chain.tasks.task_spec import parse_task_spec
 from consilium_client.errors import REFUSED
 from consilium_client.home import HospitalHome
 from consilium_lab.demo.datasets import DemoData
-from consilium_lab.demo.homes import Place
+from consilium_lab.demo.homes import NetworkSettings
 from consilium_lab.demo.options import DataSet
 from consilium_lab.demo.processes import Processes
 from consilium_lab.up.network import StandingNetwork
@@ -169,7 +169,7 @@ def test_processes_that_fall_together_start_one_by_one(processes: Processes, tmp
 
 def network_of(chain: LocalChain, folder: Path, hospitals: dict[str, HospitalHome]) -> StandingNetwork:
     store, raw = ArtifactStore(folder / "artifacts"), f'name = "theirs"\n{DATA}\n[model]\nname = "logistic"\n'
-    place = Place(chain.node.url, folder / "deployment.json", folder / "artifacts", chain.treasury.address)
+    place = NetworkSettings(chain.node.url, folder / "deployment.json", folder / "artifacts", chain.treasury.address)
     return StandingNetwork(
         options=options(folder), data=cast(DemoData, None), task_file=folder / "task.toml",
         spec=parse_task_spec(raw.encode()), operator=chain.treasury, store=store, place=place,

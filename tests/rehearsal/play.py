@@ -38,7 +38,7 @@ from consilium_core.children import child_environment
 from consilium_core.errors import CoreError
 from consilium_core.private_files import write_private_file
 from consilium_lab.demo.datasets import deal_wdbc
-from consilium_lab.demo.homes import Place, approve, make_hospital, make_voter
+from consilium_lab.demo.homes import NetworkSettings, approve, make_hospital, make_voter
 from consilium_lab.demo.processes import Line, Processes
 from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_server.certificates import ensure_certificates
@@ -173,8 +173,8 @@ class Rehearsal:
     def home(self, name: str) -> Path:
         return self.folder / "nodes" / name
 
-    def place(self, name: str) -> Place:
-        return Place(self.provider.of(name), self.book, self.artifacts, self.accounts["operator"].address)
+    def place(self, name: str) -> NetworkSettings:
+        return NetworkSettings(self.provider.of(name), self.book, self.artifacts, self.accounts["operator"].address)
 
     def ledger(self, name: str) -> Ledger:
         return Ledger(Connection(self.provider.of(name), self.accounts[name]), self.deployment, [self.drand.relay])

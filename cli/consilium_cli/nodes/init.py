@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 from consilium.client import Client
-from consilium.homes import checked_book, checked_places, checked_report_to, checked_sponsor, new_folder
+from consilium.homes import checked_book, checked_locations, checked_report_to, checked_sponsor, new_folder
 from consilium.invites import Invitation
 from consilium.machine import Level
 from consilium.voter import Voter
@@ -113,7 +113,7 @@ def _ask_settings(options: Answers, data_called: str) -> dict[str, Any]:
     )
     artifacts = options.artifacts or [ask(None, "Artifact store (folder or URL)", "--artifacts")]
     with _hinted("--artifacts"):
-        checked_places(artifacts)
+        checked_locations(artifacts)
     data, mapping = _data_of(options, data_called)
     if options.report_to is not None:
         with _hinted("--report-to"):

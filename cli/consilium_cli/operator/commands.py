@@ -13,7 +13,7 @@ from consilium_core.logs import emit
 from consilium_core.units import tokens
 
 from consilium_cli.addresses import checked_address
-from consilium_cli.artifacts import checked_places, places_to_read
+from consilium_cli.artifacts import checked_locations, locations_to_read
 from consilium_cli.asking import agrees
 from consilium_cli.operator.invite import finish_invite, invite
 from consilium_cli.operator.proposal_screen import (
@@ -88,7 +88,7 @@ def propose(
         typer.echo("\ndry run: nothing was sent")
         return
     operator = consilium.Operator(rpc, address_book, keystore=keystore, password_file=password_file)
-    places = places_to_read(artifacts)
+    places = locations_to_read(artifacts)
     named = None if aggregator is None else checked_address(aggregator, "--aggregator")
     proposed = operator.propose(
         read, aggregator=named, artifacts=places, not_private=not_private, again=again, on_plan=show_plan,
@@ -184,7 +184,7 @@ def watch(
         raise typer.BadParameter("goes without --mlflow and --tensorboard", param_hint="--once")
     if mlflow is not None:
         _check_server(mlflow)
-    places = checked_places(artifacts) if artifacts else []
+    places = checked_locations(artifacts) if artifacts else []
     with on_terminal(WATCHED):
         if once:
             _log_status(task, consilium.status(task, rpc=rpc, address_book=address_book))
@@ -235,7 +235,7 @@ def statistics(
     ] = None,
 ) -> None:
     """Shows the summary that round 0 counted over all hospitals' rows, once its checks hold."""
-    found = consilium.statistics(task, artifacts=places_to_read(artifacts), rpc=rpc, address_book=address_book)
+    found = consilium.statistics(task, artifacts=locations_to_read(artifacts), rpc=rpc, address_book=address_book)
     if picture is not None:
         picture.write_bytes(found.picture())
     if as_json:
@@ -272,7 +272,7 @@ def download_model(
     onnx: Annotated[bool, typer.Option("--onnx", help="then write model.onnx, as export-onnx does")] = False,
 ) -> None:
     """Derives a task's model from chain and artifacts, checks each round as `consilium verify` does, and writes it."""
-    places = places_to_read(artifacts)
+    places = locations_to_read(artifacts)
     index = consilium.download_model(
         task, output, artifacts=places, rpc=rpc, address_book=address_book, unverified=unverified,
         measure_on=measure_on or (), replace=replace, mapping=mapping, on_report=_show_round,

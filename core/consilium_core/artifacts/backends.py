@@ -26,7 +26,7 @@ from consilium_core.visible_text import without_secrets
 
 TIMEOUT = 20.0  # seconds for an artifact, from connecting to its last byte
 AT_ONCE = 16  # artifacts requested from a mirror side by side, checked and kept before the next ones
-MOST_PLACES = 16
+MOST_LOCATIONS = 16
 _HTTP = ("http", "https")
 _PACKAGES = {"s3": "s3fs"}  # that add a protocol to fsspec
 _PROTOCOLS = (*_HTTP, *_PACKAGES, "ipfs", "memory")
@@ -38,7 +38,7 @@ _NOT_THERE = (404, 410)
 MirrorUrl = NewType("MirrorUrl", str)
 """A URL of one of `_PROTOCOLS`, without user, password, query and fragment."""
 
-Place = Path | MirrorUrl
+Location = Path | MirrorUrl
 
 
 class Kind(StrEnum):
@@ -67,7 +67,7 @@ _TOO_LONG = Fault(Kind.WRONG, "longer than any artifact")
 _LATE = Fault(Kind.SILENT, f"no answer within {TIMEOUT:g} s")
 
 
-def parse_place(text: object) -> Place:
+def parse_location(text: object) -> Location:
     """A folder's path, or a URL. Raises ValueError, without the URL: it may hold a secret."""
     if isinstance(text, Path):
         return text
@@ -104,23 +104,23 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str | Path) else value
 
 
-Places = Annotated[
-    tuple[Annotated[Place, PlainValidator(parse_place)], ...],
+Locations = Annotated[
+    tuple[Annotated[Location, PlainValidator(parse_location)], ...],
     BeforeValidator(_listed),
-    Field(min_length=1, max_length=MOST_PLACES),
+    Field(min_length=1, max_length=MOST_LOCATIONS),
 ]
-_PLACES: TypeAdapter[tuple[Place, ...]] = TypeAdapter(Places)
+_LOCATIONS: TypeAdapter[tuple[Location, ...]] = TypeAdapter(Locations)
 
 
-def parse_places(texts: Sequence[str | Path]) -> tuple[Place, ...]:
+def parse_locations(texts: Sequence[str | Path]) -> tuple[Location, ...]:
     """Raises ConfigInvalid."""
     try:
-        return _PLACES.validate_python(list(texts))
+        return _LOCATIONS.validate_python(list(texts))
     except ValidationError as error:
         raise ConfigInvalid("; ".join(f"artifact store: {fault['msg']}" for fault in error.errors())) from None
 
 
-def show_place(place: Place) -> str:
+def show_location(place: Location) -> str:
     """A path, or a URL up to its host: the rest may have a key."""
     return str(place) if isinstance(place, Path) else without_secrets(place)
 
@@ -171,7 +171,7 @@ class Folder:
 def _by_gateway(url: MirrorUrl) -> MirrorUrl:
     """The URL of an ipfs:// URL at its gateway, which needs no trust: readers check the bytes. Raises ConfigInvalid."""
     try:
-        gateway = parse_place(os.environ.get(GATEWAY_VARIABLE) or GATEWAY)
+        gateway = parse_location(os.environ.get(GATEWAY_VARIABLE) or GATEWAY)
     except ValueError as error:
         raise ConfigInvalid(f"{GATEWAY_VARIABLE}: {error}") from None
     if isinstance(gateway, Path) or not gateway.startswith(_HTTP):
@@ -264,6 +264,6 @@ class Mirror:
             raise StoreUnwritable(self.shown, type(error).__name__) from error
 
 
-def open_place(place: Place) -> Folder | Mirror:
+def open_location(place: Location) -> Folder | Mirror:
     """Raises MirrorUnsupported, ConfigInvalid."""
     return Folder(place) if isinstance(place, Path) else Mirror(place)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from consilium_core.artifacts.backends import Fault, Folder, Kind, Mirror, Place, open_place
+from consilium_core.artifacts.backends import Fault, Folder, Kind, Mirror, Location, open_location
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, StoreMissing, StoreUnwritable
 from consilium_core.logs import emit
 from consilium_core.tracing import span
@@ -46,10 +46,10 @@ class ContentStore:
     that nothing is fetched twice: for good in the first place or `cache`, or in `passing` until `forget`.
     """
 
-    def __init__(self, places: Path | Sequence[Place], cache: Path | None = None, passing: Path | None = None) -> None:
+    def __init__(self, places: Path | Sequence[Location], cache: Path | None = None, passing: Path | None = None) -> None:
         """`passing`: the folder for copies of a reader that writes nothing. Raises MirrorUnsupported, ConfigInvalid."""
         named = [places] if isinstance(places, Path) else places
-        self._places = [open_place(place) for place in named]
+        self._places = [open_location(place) for place in named]
         first = self._places[0]
         self._passing = passing
         if passing is not None:

@@ -25,7 +25,7 @@ from consilium_lab.demo.datasets import Frame, write_mapping, write_rows
 
 
 @dataclass(frozen=True)
-class Place:
+class NetworkSettings:
     """Settings that all nodes of a network share, and their tasks' operator. `is_open`: they join anybody's tasks.
     `report_to`: the API to which nodes hand their reports in. Voters' policies then allow it: their rows are public.
     """
@@ -63,7 +63,7 @@ def write_key(home: Path, account: LocalAccount) -> None:
 
 
 def make_hospital(
-    place: Place,
+    place: NetworkSettings,
     home: Path,
     account: LocalAccount,
     rows: tuple[Frame, DataSchema],
@@ -79,7 +79,7 @@ def make_hospital(
 
 
 def make_voter(
-    place: Place, home: Path, account: LocalAccount, rows: tuple[Frame, DataSchema], spec: TaskSpec
+    place: NetworkSettings, home: Path, account: LocalAccount, rows: tuple[Frame, DataSchema], spec: TaskSpec
 ) -> VoterHome:
     write_key(home, account)
     data = data_settings(rows, home, spec)

@@ -27,7 +27,7 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
 from consilium_lab.demo.datasets import DemoData
-from consilium_lab.demo.homes import Place, approve, make_hospital, make_voter, write_key
+from consilium_lab.demo.homes import NetworkSettings, approve, make_hospital, make_voter, write_key
 from consilium_lab.demo.options import Cheat, DemoOptions, Stranger
 from consilium_lab.demo.processes import Processes
 from consilium_lab.seeds import seed_of
@@ -93,9 +93,9 @@ class Network:
         return next((party for party in self.parties if party.address == address), None)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> NetworkSettings:
         output, (operator,) = self.options.output, self.of(Role.OPERATOR)
-        return Place(self.node.url, output / "deployment.json", output / "artifacts", operator.address)
+        return NetworkSettings(self.node.url, output / "deployment.json", output / "artifacts", operator.address)
 
     def ledger_of(self, party: Party) -> Ledger:
         return Ledger(Connection(self.node.url, party.account), self.deployment)

@@ -14,7 +14,7 @@ from consilium_chain.tasks.questions import Metric
 from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_client.data.examples import Examples, joined
 from consilium_client.models.objectives import objective_of
-from consilium_core.artifacts.backends import Place
+from consilium_core.artifacts.backends import Location
 
 from consilium_lab.demo.references import Metrics
 from consilium_lab.errors import LabError
@@ -85,7 +85,7 @@ class Play:
     seeds: int = 1
     dropouts: float = 0.0
     terms: ChainTerms = ASSUMED
-    places: Sequence[Place] = ()
+    places: Sequence[Location] = ()
 
     def __post_init__(self) -> None:
         if self.seeds < 1:

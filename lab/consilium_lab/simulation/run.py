@@ -33,7 +33,7 @@ from consilium_client.models.worth import require_metric_installed
 from consilium_client.programs.confined import without_windows
 from consilium_client.programs.library import offer
 from consilium_client.voter.evaluating import Judge
-from consilium_core.artifacts.backends import Place
+from consilium_core.artifacts.backends import Location
 from consilium_verify.report import derived
 from consilium_zk.blobs import Blob
 from numpy.typing import NDArray
@@ -120,7 +120,7 @@ def simulate(
     on_round: Callable[[PlayedRound], None] = lambda _: None,
     *,
     compared: bool = True,
-    places: Sequence[Place] = (),
+    places: Sequence[Location] = (),
     dropouts: float = 0.0,
 ) -> Simulation:
     """Plays all rounds of the task file `raw` on these examples by name. `on_round` sees each one. `compared`: with the

@@ -26,7 +26,7 @@ from consilium_core.private_files import write_private_file
 from eth_account import Account
 
 from consilium_lab.demo.datasets import DemoData
-from consilium_lab.demo.homes import Place, make_hospital, make_voter, write_key
+from consilium_lab.demo.homes import NetworkSettings, make_hospital, make_voter, write_key
 from consilium_lab.demo.processes import Processes
 from consilium_lab.demo.task_file import TaskSettings, task_spec, task_toml
 from consilium_lab.up.options import UpOptions
@@ -49,7 +49,7 @@ class StandingNetwork:
     spec: TaskSpec
     operator: Ledger
     store: ArtifactStore
-    place: Place
+    place: NetworkSettings
     aggregator: str
     hospitals: dict[str, HospitalHome]
     voters: dict[str, Path]
@@ -112,7 +112,7 @@ def build(options: UpOptions, data: DemoData, settings: TaskSettings, node: Loca
         deployment.write(book)
     operator = Ledger(Connection(node.url, faucet), deployment)
     artifacts, nodes = options.home / "artifacts", options.home / "nodes"
-    place = Place(
+    place = NetworkSettings(
         node.url, options.home / "deployment.json", artifacts, faucet.address, is_open=True, report_to=options.origin
     )
     spec, task_file = task_spec(data, settings), options.home / "task.toml"

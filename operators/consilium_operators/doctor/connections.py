@@ -13,7 +13,7 @@ from consilium_chain.ledger.structs import Role
 from consilium_chain.settings import ChainUrls, chain_urls
 from consilium_client.config import HomeSettings, HospitalHomeSettings
 from consilium_client.home import Home
-from consilium_core.artifacts.backends import show_place
+from consilium_core.artifacts.backends import show_location
 from consilium_core.collector import TracingSettings
 from consilium_core.units import WEI_PER_ETHER, ether, tokens
 from consilium_core.visible_text import without_secrets
@@ -80,5 +80,5 @@ def _stores(own: HomeSettings) -> Findings:
     return [
         found
         for place, why in zip(own.artifacts, silent, strict=True)
-        for found in judge_store(show_place(place), why, is_needed=None not in silent)
+        for found in judge_store(show_location(place), why, is_needed=None not in silent)
     ]

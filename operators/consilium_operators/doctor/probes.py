@@ -29,7 +29,7 @@ from consilium_chain.rpc.connection import Connection
 from consilium_chain.settings import ChainUrls
 from consilium_client.errors import TransportKeyError
 from consilium_client.hospital.transport_key import transport_public_key
-from consilium_core.artifacts.backends import Place, show_place
+from consilium_core.artifacts.backends import Location, show_location
 from consilium_core.collector import Collector, TracingSettings, request_of
 from consilium_core.connectivity import (
     FLEET_CALL,
@@ -324,12 +324,12 @@ def money(url: ChainUrls, keystore: Path, gas: int, is_sponsored: bool) -> Findi
     return findings.judge_money(account, connection.ether_of(account), connection.fees.present(), gas, is_sponsored)
 
 
-def store(place: Place, is_needed: bool) -> Findings:
+def store(place: Location, is_needed: bool) -> Findings:
     """Raises MirrorUnsupported, ConfigInvalid."""
     (why,) = ArtifactStore((place,)).unreachable()
     if why is None and is_needed and isinstance(place, Path) and not os.access(place, os.W_OK | os.X_OK):
         why = "this user may not write to it"
-    return findings.judge_store(show_place(place), why, is_needed)
+    return findings.judge_store(show_location(place), why, is_needed)
 
 
 def database(url: str, book: Path) -> Findings:

@@ -16,7 +16,7 @@ from consilium_chain.ledger.structs import Phase
 from consilium_chain.settings import AccountSettings, ChainUrls, chain_urls, read_settings
 from consilium_client.config import HomeSettings
 from consilium_client.home import SETTINGS_FILE, HospitalHome, VoterHome
-from consilium_core.artifacts.backends import Place, show_place
+from consilium_core.artifacts.backends import Location, show_location
 from consilium_core.collector import TracingSettings
 from consilium_core.connectivity import FleetAddress, fleet_address
 from consilium_core.defaults import Role
@@ -108,12 +108,12 @@ def _keys(keystore: Path, password_file: Path) -> list[FileProbe]:
     ]
 
 
-def _artifacts(places: tuple[Place, ...]) -> Iterator[Check]:
+def _artifacts(places: tuple[Location, ...]) -> Iterator[Check]:
     """Each back end by itself, so that one that hangs is one finding. A role writes to the first."""
     for index, place in enumerate(places):
         worst = Level.WARNING if index else Level.FAULT
         probe = partial(probes.store, place, index == 0)
-        yield Check("artifacts", probe, f"the artifact store {show_place(place)}", worst=worst)
+        yield Check("artifacts", probe, f"the artifact store {show_location(place)}", worst=worst)
 
 
 def _database(url: str, book: Path) -> Iterator[Check]:

@@ -32,7 +32,7 @@ from starlette.concurrency import run_in_threadpool
 from consilium_server.api.chain_watch import ChainWatch
 from consilium_server.api.metrics import Metrics
 from consilium_server.api.paging import behind
-from consilium_server.api.reading import Head, head_of, of_this_loop, place_of
+from consilium_server.api.reading import Head, head_of, of_this_loop, position_of
 from consilium_server.config import ApiSettings
 from consilium_server.database.tables import Block, EventRow
 from consilium_server.jobs.retry_delay import RetryPolicy
@@ -171,7 +171,7 @@ class Broadcaster:
         return of_this_loop([self._reading])
 
     def _present(self) -> tuple[Place, OrderedDict[int, bytes]]:
-        last = select(EventRow.block, EventRow.log_index).order_by(*(column.desc() for column in place_of(EventRow)))
+        last = select(EventRow.block, EventRow.log_index).order_by(*(column.desc() for column in position_of(EventRow)))
         with Session(self._engine) as db, db.begin():
             latest = db.execute(last.limit(1)).first()
             blocks = db.execute(select(Block.number, Block.hash).order_by(Block.number.desc()).limit(DEPTH)).all()

@@ -18,7 +18,7 @@ from sqlalchemy import FromClause, func, select
 
 from consilium_server.api import schemas
 from consilium_server.api.paging import Place, behind
-from consilium_server.api.reading import At, place_of, with_log
+from consilium_server.api.reading import At, position_of, with_log
 from consilium_server.api.routing import LIST, Paged, read_route
 from consilium_server.api.schemas import GivenAccount
 from consilium_server.database.tables import Block, EventRow, Payment, PoolRow, Position, UnbondingRow
@@ -44,7 +44,7 @@ def _payment_views(rows: Iterable[Any]) -> list[schemas.Payment]:
 def payments_of_round(at: At, task: int, round_: int) -> list[schemas.Payment]:
     """A round's payments, in the chain's order."""
     query = with_log(Payment.__table__).where(Payment.task == task, Payment.round == round_)
-    return _payment_views(at.db.execute(query.order_by(*place_of(Payment))))
+    return _payment_views(at.db.execute(query.order_by(*position_of(Payment))))
 
 
 @read_route(money, "/payments", "listPayments", "Rewards, slashes, bounties, refunds", LIST)
@@ -58,14 +58,14 @@ def list_payments(
     """Payments of this account, kind and task, the latest first; None for any."""
     wanted = ((Payment.account, account), (Payment.kind, kind), (Payment.task, task))
     query = with_log(Payment.__table__).where(*(column == value for column, value in wanted if value is not None))
-    cut = request.read(at.db, query, place_of(Payment), descending=True)
+    cut = request.read(at.db, query, position_of(Payment), descending=True)
     return schemas.Page(items=_payment_views(cut.rows), next=cut.next)
 
 
 def slashes(at: At, node: str, role: int, most: int) -> list[schemas.Payment]:
     """Latest slashes of a node, `most` at most."""
     own = (Payment.account == node, Payment.role == role, Payment.kind == "slash")
-    query = with_log(Payment.__table__).where(*own).order_by(*(column.desc() for column in place_of(Payment)))
+    query = with_log(Payment.__table__).where(*own).order_by(*(column.desc() for column in position_of(Payment)))
     return _payment_views(at.db.execute(query.limit(most)))
 
 
@@ -161,7 +161,7 @@ def _entries(
     """Payments to the account and its acts as a delegator after a place, of this kind; None for all."""
 
     def page(rows: Any, of: Any) -> Any:
-        columns = place_of(of)
+        columns = position_of(of)
         ordered = rows.where(*behind(columns, place, descending=True)).order_by(*(c.desc() for c in columns))
         return ordered.limit(most)
 
@@ -171,7 +171,7 @@ def _entries(
         of_payments = of_payments.where(Payment.kind == kind)
         moved = moved.where(EventRow.name.in_([name for name, one in MOVEMENTS.items() if one == kind]))
     cut: FromClause = page(of_payments, Payment).subquery()
-    paid = with_log(cut).order_by(*(column.desc() for column in place_of(cut.c)))
+    paid = with_log(cut).order_by(*(column.desc() for column in position_of(cut.c)))
     entries = merge(
         map(_paid, at.db.execute(paid)), map(_moved, at.db.execute(page(moved, EventRow))),
         key=lambda pair: pair[0], reverse=True,

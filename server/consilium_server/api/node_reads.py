@@ -13,7 +13,7 @@ from consilium_server.api import record_schemas, schemas
 from consilium_server.api.context import Service
 from consilium_server.api.money_reads import slashes
 from consilium_server.api.problems import Problem
-from consilium_server.api.reading import At, place_of, with_log
+from consilium_server.api.reading import At, position_of, with_log
 from consilium_server.api.record_reads import record_of
 from consilium_server.api.routing import LIST, ONE, Paged, Shared, read_route
 from consilium_server.api.schemas import GivenAccount, RoleName
@@ -118,5 +118,5 @@ def list_pool_changes(at: At, request: Paged, node: GivenAccount, role: RoleName
     """Changes of a node's pool, the latest first."""
     changes = with_log(PoolRow.__table__, EventRow.name.label("event"))
     query = changes.where(PoolRow.node == node, PoolRow.role == schemas.named(Role, role))
-    cut = request.read(at.db, query, place_of(PoolRow), descending=True)
+    cut = request.read(at.db, query, position_of(PoolRow), descending=True)
     return schemas.Page(items=[schemas.PoolChange(**row._mapping) for row in cut.rows], next=cut.next)

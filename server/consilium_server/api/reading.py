@@ -117,7 +117,7 @@ def head_of(db: Session | Connection) -> Head:
     return Head(number, hash_ or b"", specs, latest_hash or b"", time or 0)
 
 
-def place_of(fact: Any) -> tuple[Any, Any, Any]:
+def position_of(fact: Any) -> tuple[Any, Any, Any]:
     """The columns that say where on the chain a fact comes from, and so its order."""
     return fact.block, fact.log_index, fact.item
 

@@ -25,7 +25,7 @@ from consilium_chain.settlement.payouts import counts, lower_median
 from sqlalchemy import and_, func, or_, select
 
 from consilium_server.api.nodes import DAY
-from consilium_server.api.reading import At, place_of
+from consilium_server.api.reading import At, position_of
 from consilium_server.api.record_schemas import Deadlines, DutyName, LastDuty, Period, Record, SlashSum
 from consilium_server.api.schemas import name
 from consilium_server.database.tables import (
@@ -306,7 +306,7 @@ def _periods(at: At, node: str, role: Role) -> tuple[int, list[Period]]:
     number = (Block.time - began) // length
     last = select(func.max(PoolRow.block)).join(Block, Block.number == PoolRow.block).where(*mine).group_by(number)
     rows = select(PoolRow, Block.time).join(Block, Block.number == PoolRow.block)
-    rows = rows.where(*mine, PoolRow.block.in_(last)).order_by(*place_of(PoolRow))
+    rows = rows.where(*mine, PoolRow.block.in_(last)).order_by(*position_of(PoolRow))
     ends = {(time - began) // length: pool for pool, time in at.db.execute(rows)}
     periods, assets, rewarded, burnt = [], 0, 0, 0
     for n in range((at.head.time - began) // length + 1):

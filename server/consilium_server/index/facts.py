@@ -23,7 +23,7 @@ from consilium_server.database.tables import (
     PhaseStart,
     TaskRow,
 )
-from consilium_server.index.staking_facts import Known, place_of, staking_facts
+from consilium_server.index.staking_facts import Known, position_of, staking_facts
 
 EXACT = 1 << 53  # integers up to this are exact in every reader of JSON
 # The fields with the account that an event is about, and the role that each implies.
@@ -86,7 +86,7 @@ def _terms(params: TaskParams) -> dict[str, Any]:
 
 def _of_task(event: Event, known: Known, params: Mapping[int, TaskParams]) -> list[Fact]:
     """Rows of an event of the contract Tasks; none for an event that only `EventRow` has."""
-    values, place = event.values, place_of(event)
+    values, place = event.values, position_of(event)
     match event.name:
         case "TaskProposed":
             terms = params[values["taskId"]]
@@ -111,7 +111,7 @@ def _of_task(event: Event, known: Known, params: Mapping[int, TaskParams]) -> li
             return [participant]
         case "CohortsFormed":
             return [
-                Cohort(**place_of(event, item), task=values["taskId"], round=values["round"], members=members)
+                Cohort(**position_of(event, item), task=values["taskId"], round=values["round"], members=members)
                 for item, members in enumerate(values["members"])
             ]
         case "RoundSettled":
@@ -130,7 +130,7 @@ def _of_task(event: Event, known: Known, params: Mapping[int, TaskParams]) -> li
 def _outcome(event: Event, outcome: int, reason: int, medians: list[int], accepted: int) -> OutcomeRow:
     values = event.values
     return OutcomeRow(
-        **place_of(event), task=values["taskId"], round=values["round"], outcome=int(outcome), reason=int(reason),
+        **position_of(event), task=values["taskId"], round=values["round"], outcome=int(outcome), reason=int(reason),
         medians=medians, accepted=accepted,
     )  # fmt: skip
 
@@ -139,6 +139,6 @@ def _payment(event: Event, account: str, role: int | None, amount: int) -> Payme
     kinds = {"Rewarded": "reward", "Slashed": "slash", "BountyPaid": "bounty", "TaskEnded": "refund"}
     values = event.values
     return Payment(
-        **place_of(event), task=values["taskId"], round=values.get("round"), account=account, role=role,
+        **position_of(event), task=values["taskId"], round=values.get("round"), account=account, role=role,
         kind=kinds[event.name], amount=amount, reason=int(values["reason"]) if event.name == "Slashed" else None,
     )  # fmt: skip

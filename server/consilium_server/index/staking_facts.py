@@ -52,7 +52,7 @@ class Known:
     voter_keys: Latest[str, bool] = field(default_factory=Latest)
 
 
-def place_of(event: Event, item: int = 0) -> dict[str, Any]:
+def position_of(event: Event, item: int = 0) -> dict[str, Any]:
     """The columns with the place of an event on the chain."""
     return {"block": event.block, "log_index": event.index, "item": item}
 
@@ -85,7 +85,7 @@ def staking_facts(event: Event, known: Known, time: int) -> list[Fact]:
 def _registered(event: Event, key: NodeKey, known: Known) -> PoolRow:
     node, role = key
     return PoolRow(
-        **place_of(event), node=node, role=role, generation=0, assets=0, shares=0, unbonding_shares=0, locked=0,
+        **position_of(event), node=node, role=role, generation=0, assets=0, shares=0, unbonding_shares=0, locked=0,
         commission_bps=event.values["commissionBps"], next_commission_bps=None, next_commission_at=None, index_x48=1,
         rewarded=0, burnt=0, forfeited=0, voter_key=role == Role.VOTER and known.voter_keys.find(node) is True,
     )  # fmt: skip
@@ -94,7 +94,7 @@ def _registered(event: Event, key: NodeKey, known: Known) -> PoolRow:
 def _pool(event: Event, known: Known, key: NodeKey, time: int, changes: Mapping[str, Any]) -> PoolRow:
     """The pool's next row. An announced change that took effect meanwhile is in it, unless the event sets another."""
     pool = known.pools[key]
-    known.pools[key] = replace(pool, **place_of(event), **(in_effect(pool, time) | dict(changes)))
+    known.pools[key] = replace(pool, **position_of(event), **(in_effect(pool, time) | dict(changes)))
     return known.pools[key]
 
 
@@ -156,14 +156,14 @@ def _position(event: Event, known: Known, key: NodeKey, generation: int) -> Posi
     values = event.values
     (node, role), delegator = key, values["delegator"]
     position = known.positions.find((delegator, node, role)) or Position(
-        **place_of(event), delegator=delegator, node=node, role=role, generation=generation, shares=0, delegated=0,
+        **position_of(event), delegator=delegator, node=node, role=role, generation=generation, shares=0, delegated=0,
         withdrawn=0, claimed=0,
     )  # fmt: skip
     held = position.shares if position.generation == generation else 0
     shares = {"Delegated": held + values.get("shares", 0), "UnbondingStarted": held - values.get("shares", 0)}
     amount = values.get("amount", 0)
     known.positions[delegator, node, role] = replace(
-        position, **place_of(event), generation=generation, shares=shares.get(event.name, held),
+        position, **position_of(event), generation=generation, shares=shares.get(event.name, held),
         delegated=position.delegated + (amount if event.name == "Delegated" else 0),
         withdrawn=position.withdrawn + (amount if event.name == "Unbonded" else 0),
         claimed=position.claimed + (amount if event.name == "Claimed" else 0),
@@ -175,10 +175,10 @@ def _request(event: Event, known: Known, key: NodeKey, generation: int) -> Unbon
     values = event.values
     number = (values["delegator"], values["requestId"])
     if event.name == "Unbonded":
-        row = replace(known.unbondings[number], **place_of(event), shares=0)
+        row = replace(known.unbondings[number], **position_of(event), shares=0)
     else:
         row = UnbondingRow(
-            **place_of(event), delegator=values["delegator"], request=values["requestId"], node=key[0], role=key[1],
+            **position_of(event), delegator=values["delegator"], request=values["requestId"], node=key[0], role=key[1],
             generation=generation, shares=values["shares"], matures_at=values["maturesAt"],
         )  # fmt: skip
     known.unbondings[number] = row

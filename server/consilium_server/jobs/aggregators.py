@@ -16,7 +16,7 @@ from consilium_server.jobs.supervisor import SETTINGS, TASKS
 
 
 @dataclass(frozen=True)
-class AggregatorPlace:
+class AggregatorMachine:
     """`machine`: the host that has the task; None if none has. `is_here`: it runs in this worker's home.
     `superlink_port`: the same on all machines. `seconds`: since the machine has the task.
     """
@@ -28,7 +28,7 @@ class AggregatorPlace:
     seconds: float | None
 
 
-def aggregators(settings: WorkerSettings) -> list[AggregatorPlace]:
+def aggregators(settings: WorkerSettings) -> list[AggregatorMachine]:
     """Tasks that have not ended, as far as this home and the shared database know of them, by number.
 
     Raises DeploymentInvalid, Unavailable (DatabaseUnreachable), DatabaseUnfit.
@@ -46,18 +46,18 @@ def aggregators(settings: WorkerSettings) -> list[AggregatorPlace]:
             task = int(place.removeprefix(prefix))
             is_here = holder.owner == known_owner(settings.home / TASKS / place)
             host = holder.owner.rpartition(":")[0]
-            found[task] = AggregatorPlace(task, host, is_here, port, holder.seconds)
+            found[task] = AggregatorMachine(task, host, is_here, port, holder.seconds)
     return [found[task] for task in sorted(found)]
 
 
-def _here(settings: WorkerSettings, prefix: str) -> list[AggregatorPlace]:
+def _here(settings: WorkerSettings, prefix: str) -> list[AggregatorMachine]:
     places = []
     for config in (settings.home / TASKS).glob(f"{prefix}*/{SETTINGS}"):
         started, own = Started(config.parent), read_settings(config, AggregatorSettings)
         if started.runs:
-            found = AggregatorPlace(own.task, socket.gethostname(), True, own.superlink_port, started.seconds)
+            found = AggregatorMachine(own.task, socket.gethostname(), True, own.superlink_port, started.seconds)
         elif (config.parent / SUPERLINK_DATABASE).exists():
-            found = AggregatorPlace(own.task, None, False, own.superlink_port, None)
+            found = AggregatorMachine(own.task, None, False, own.superlink_port, None)
         else:
             continue  # the task has ended
         places.append(found)

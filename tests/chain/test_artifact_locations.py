@@ -25,7 +25,7 @@ from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.judging_spec import MAX_PARTICIPANTS
 from consilium_chain.tasks.task_spec import MAX_BLOBS
 from consilium_core.artifacts import backends
-from consilium_core.artifacts.backends import MirrorUrl, parse_place, parse_places
+from consilium_core.artifacts.backends import MirrorUrl, parse_location, parse_locations
 from consilium_core.errors import (
     ArtifactCorrupt,
     ArtifactMissing,
@@ -436,8 +436,8 @@ def test_the_largest_artifacts_that_a_task_can_name_are_within_what_is_read() ->
     ],
 )
 def test_folders_and_urls_are_places(text: str, place: object) -> None:
-    assert parse_place(text) == place
-    assert parse_place(parse_place(text)) == place
+    assert parse_location(text) == place
+    assert parse_location(parse_location(text)) == place
 
 
 NONSENSE = [
@@ -452,17 +452,17 @@ NONSENSE = [
 @pytest.mark.parametrize("text", NONSENSE)
 def test_nonsense_is_no_place_and_is_not_repeated(text: Any) -> None:
     with pytest.raises(ConfigInvalid) as refused:
-        parse_places([text])
+        parse_locations([text])
     assert SECRET not in str(refused.value)
 
 
 @given(text=st.text() | st.text().map("https://".__add__))
 def test_whatever_is_given_is_a_place_or_refused(text: str) -> None:
     try:
-        place = parse_place(text)
+        place = parse_location(text)
     except ValueError:
         return
-    assert parse_place(place) == place
+    assert parse_location(place) == place
 
 
 def test_a_key_in_a_path_is_never_shown(tmp_path: Path, mirrors: tuple[FileServer, FileServer], told: Told) -> None:
@@ -497,7 +497,7 @@ def test_ipfs_is_read_by_a_gateway_that_is_believed_nothing(tmp_path: Path, monk
     (folder / f"file-{other.hex()}").write_bytes(b"evil")
     with FileServer(folder) as gateway:
         monkeypatch.setenv("IPFS_GATEWAY", gateway.url)
-        store = ArtifactStore(parse_places([tmp_path / "own", f"ipfs://{CID}"]))
+        store = ArtifactStore(parse_locations([tmp_path / "own", f"ipfs://{CID}"]))
         (tmp_path / "own").mkdir()
         assert store.get_file(digest) == FILES[0]
         assert gateway.paths == [f"/artifacts/ipfs/{CID}/file-{digest.hex()}"]
