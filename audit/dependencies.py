@@ -113,9 +113,9 @@ def _licence(one: Distribution, rules: Rules) -> str:
 def locked(path: Path) -> list[Dependency]:
     """What a lock file of npm names, whether it is installed on this platform or not."""
     found = []
-    for place, entry in json.loads(path.read_text())["packages"].items():
-        if place:
-            name = place.rpartition("node_modules/")[2]
+    for folder, entry in json.loads(path.read_text())["packages"].items():
+        if folder:
+            name = folder.rpartition("node_modules/")[2]
             digest = base64.b64decode(entry["integrity"].removeprefix("sha512-")).hex()
             found.append(Dependency("npm", name, entry["version"], entry.get("license", ""), digest))
     return sorted(set(found), key=lambda one: (one.name, one.version))

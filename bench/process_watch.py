@@ -70,8 +70,8 @@ class ProcessWatch(threading.Thread):
         return found | {"all": max(sum(one.pss_mib.values()) for one in self.seen)}
 
     def _at(self, moment: float) -> Seen:
-        place = bisect_left(self.seen, moment, key=lambda one: one.at)
-        return self.seen[min(place, len(self.seen) - 1)]
+        index = bisect_left(self.seen, moment, key=lambda one: one.at)
+        return self.seen[min(index, len(self.seen) - 1)]
 
 
 def _cost(root: int) -> tuple[float, float]:

@@ -46,14 +46,14 @@ class ApprovalRequest:
         """Raises OwnersRefusal (SecondSignatureMalformed) unless both files have the statement's hashes; PolicyInvalid,
         SpecInvalid.
         """
-        place = Path(folder)
-        statement, policy, task = (read_bounded(place / name, MOST_BYTES) for name in (STATEMENT, POLICY, TASK))
+        path = Path(folder)
+        statement, policy, task = (read_bounded(path / name, MOST_BYTES) for name in (STATEMENT, POLICY, TASK))
         found = parse_statement(statement)
         hashes = {POLICY: (hashlib.sha256(policy).hexdigest(), found.policy), TASK: (spec_hash(task).hex(), found.spec)}
         for name, (here, named) in hashes.items():
             if "0x" + here != named:
-                raise malformed(f"{place / name} is not the file that {STATEMENT} names")
-        read_policy(place / POLICY, Policy)
+                raise malformed(f"{path / name} is not the file that {STATEMENT} names")
+        read_policy(path / POLICY, Policy)
         return cls(found, policy.decode(), parse_task_spec(task))
 
     def sign(self, keystore: str | Path, password_file: str | Path) -> SignedApproval:
@@ -80,11 +80,11 @@ def request_approval(client: Client, task: int, folder: str | Path) -> Statement
         raise OwnersRefusal("SecondSignatureNotNeeded", task=task)
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     statement = own_statement(policy, client._ledger, client.account, task, found.params.spec_hash, today)
-    place = Path(folder)
-    place.mkdir(parents=True)
-    (place / STATEMENT).write_bytes(statement_bytes(statement))
-    (place / POLICY).write_bytes(client.settings.policy.read_bytes())
-    (place / TASK).write_bytes(client._store.get_file(found.params.spec_hash))
+    path = Path(folder)
+    path.mkdir(parents=True)
+    (path / STATEMENT).write_bytes(statement_bytes(statement))
+    (path / POLICY).write_bytes(client.settings.policy.read_bytes())
+    (path / TASK).write_bytes(client._store.get_file(found.params.spec_hash))
     return statement
 
 

@@ -52,8 +52,8 @@ def store_weights(
     keystore: str | Path | None = None,
     password_file: str | Path | None = None,
 ) -> str:
-    """Puts a safetensors file into the first place of a store, in parts. Returns the section `[start]` of a task file
-    that starts from it. Of the folder that `export` wrote, it stores all files, and returns the section `[model]`;
+    """Puts a safetensors file into the first location of a store, in parts. Returns the section `[start]` of a task
+    file that starts from it. Of the folder that `export` wrote, it stores all files, and returns the section `[model]`;
     with a key file, its author's account signs the program, so that policies can allow all of this author's.
 
     Raises OSError, ConfigInvalid, MirrorUnsupported, StoreUnwritable, KeystoreError, ProgramError, OperatorError

@@ -28,7 +28,7 @@ def export(
 ) -> ExportedProgram:  # fmt: skip
     """Writes a PyTorch module as a program into a new folder; `consilium artifacts put` stores it for a task.
 
-    `example`: two or more rows of the model's input, float32 or int64. `outputs`: name or place of the logits (n,
+    `example`: two or more rows of the model's input, float32 or int64. `outputs`: name or index of the logits (n,
     outputs) in the module's result, if that is no tensor. Two classes have one logit, more have one each.
 
     A model of texts takes tokens, int64 (n, tokens), and gives logits of the text (n, outputs), or as a language model

@@ -131,15 +131,15 @@ def checked_book(given: str | Path | Deployment) -> Deployment:
 
 
 def checked_locations(given: str | Path | Sequence[str | Path]) -> str | list[str]:
-    """Places of the artifact store as node.toml has them. A folder must exist, unless mirrors will fill it.
+    """Locations of the artifact store as node.toml has them. A folder must exist, unless mirrors will fill it.
 
     Raises ConfigInvalid.
     """
-    places = parse_locations([given] if isinstance(given, str | Path) else given)
-    paths = [str(_absolute(place)) if isinstance(place, Path) else place for place in places]
-    for path, place in list(zip(paths, places, strict=True))[len(places) > 1 :]:
-        if isinstance(place, Path) and not Path(path).exists():
-            raise ConfigInvalid(f"{path} does not exist; make this folder, or name another place")
+    locations = parse_locations([given] if isinstance(given, str | Path) else given)
+    paths = [str(_absolute(location)) if isinstance(location, Path) else location for location in locations]
+    for path, location in list(zip(paths, locations, strict=True))[len(locations) > 1 :]:
+        if isinstance(location, Path) and not Path(path).exists():
+            raise ConfigInvalid(f"{path} does not exist; make this folder, or name another location")
     return paths[0] if len(paths) == 1 else paths
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from consilium.node import Node
 
 ANY, HOSPITAL = "any", "hospital"
-LONGEST_PLACE = 80  # characters that are shown of a task's name, as a SuperLink gives it
+LONGEST_TASK_KEY = 80  # characters that are shown of a task's name, as a SuperLink gives it
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Invitation:
         if invite.signed_by_contract and chain_url is None:
             raise InviteRefused("InviteNeedsOwnNode", operator=invite.operator)
         ledger = invite.require_on_chain(DeployNode(chain_url or invite.chain_url))
-        places = checked_locations(invite.artifacts if artifacts is None else artifacts)
-        store = ArtifactStore(parse_locations([places] if isinstance(places, str) else places))
+        locations = checked_locations(invite.artifacts if artifacts is None else artifacts)
+        store = ArtifactStore(parse_locations([locations] if isinstance(locations, str) else locations))
         return cls(invite, load_task(ledger, store, invite.task))
 
     def policy(self, role: str) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def drafted(ledger: Ledger, task: int, account: str, signed_by_contract: bool, t
             {
                 "format": FORMAT, "deployment": ledger.deployment, "operator": account, "task": task,
                 "superlink": first, "signed_by_contract": signed_by_contract,
-                "shards": [{"task": task + place, "superlink": link} for place, link in enumerate(others, 1)],
+                "shards": [{"task": task + index, "superlink": link} for index, link in enumerate(others, 1)],
                 "chain_url": terms.get("chain_url") or ledger.connection.endpoint.url,
                 "artifacts": tuple(terms["artifacts"]),
                 "authority": certificates_pem(_certificate(authority)),
@@ -229,11 +229,11 @@ def _require_superlinks(invite: Invite, authority: Path, on_doubt: Callable[[str
     with ThreadPoolExecutor(len(invite.superlinks)) as pool:
         asked = pool.map(lambda link: ask_fleet(fleet_address(link), authority), invite.superlinks.values())
         for (task, link), answer in zip(invite.superlinks.items(), asked, strict=True):
-            place = invite.deployment.folder_name(task)
-            if isinstance(answer, FleetAnswer) and not answer.may_serve(place):
-                found = shown(answer.task or "", LONGEST_PLACE)
+            task_key = invite.deployment.folder_name(task)
+            if isinstance(answer, FleetAnswer) and not answer.may_serve(task_key):
+                found = shown(answer.task or "", LONGEST_TASK_KEY)
                 raise InviteRefused("InviteSuperLinkWrong", superlink=link, found=found, task=task)
-            if why := answer if isinstance(answer, str) else why_refused(answer, place):
+            if why := answer if isinstance(answer, str) else why_refused(answer, task_key):
                 on_doubt(link, why)
 
 

@@ -69,15 +69,15 @@ class Join:
         fitting = admitted(data, found.spec, mapping, settings.data_accepted)
         rows = fitting.examples.rows
         policy.require_rows(found.spec, rows)
-        place = client._ledger.folder_name(task)
+        task_key = client._ledger.folder_name(task)
         with NamedTemporaryFile(suffix=".crt") as file:
             Path(file.name).write_bytes(authority)
-            shut_out = why_shut_out(fleet_address(link), Path(file.name), place)
+            shut_out = why_shut_out(fleet_address(link), Path(file.name), task_key)
         risk = client._membership(found, rows)
         if not self.confirm(Joining(task, rows, risk, link, shut_out, fitting.remarks, fitting.unneeded)):
             raise ConsentError("NotConfirmed", about=f"task {task}")
         approval = Approval(
-            place=place,
+            task_key=task_key,
             spec_hash=found.params.spec_hash.hex(),
             approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
             superlink=link,
@@ -89,7 +89,7 @@ class Join:
         from consilium_client.hospital.node import HospitalNode
 
         try:
-            HospitalNode(home.node_settings(task, place)).join()
+            HospitalNode(home.node_settings(task, task_key)).join()
         except Exception:  # not at an interrupt: a sent transaction may still reach the chain
             if not had_joined:  # only a joined task stays approved
                 home.withdraw(task)

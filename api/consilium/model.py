@@ -131,7 +131,7 @@ class Model:
     ) -> pd.DataFrame:
         """A class and the probability of each class for each row of a table, or each file of a folder.
 
-        `mapping`: in place of the model's. `id_column`: of the rows, to copy. `clamp`: counts a value outside the
+        `mapping`: instead of the model's. `id_column`: of the rows, to copy. `clamp`: counts a value outside the
         model's range as the nearest bound, and an unknown code as missing. `output`: a new CSV file for the same table.
 
         A segmentation writes a mask for each case of a folder of images into `output`, a new folder. The table then has

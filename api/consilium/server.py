@@ -52,7 +52,7 @@ def run_server(process: Process, config: str | Path) -> None:
 def reindex(config: str | Path, *, replace: bool = False) -> int:
     """Builds the index again from the chain and the artifacts, and compares it row by row. Returns the number of rows.
 
-    `config`: an indexer's or a worker's. `replace`: puts the rebuilt rows in place of all.
+    `config`: an indexer's or a worker's. `replace`: replaces all rows by the rebuilt ones.
 
     Raises ConfigInvalid, DatabaseUnfit (IndexDiffers), Unavailable (ChainMoved), ChainUnreachable.
     """

@@ -157,7 +157,7 @@ def simulate(
     from consilium_lab.simulation.run import simulate as play
 
     parts = _parts(task, sites, voters, table, mapping, mappings, seed, on_start)
-    return SimulationResult(play(task.raw, *parts, seed, on_round, places=_places(artifacts), dropouts=dropouts))
+    return SimulationResult(play(task.raw, *parts, seed, on_round, locations=_locations(artifacts), dropouts=dropouts))
 
 
 @dataclass(frozen=True)
@@ -264,12 +264,12 @@ def simulate_grid(
     from consilium_lab.simulation.grid import simulate_grid as play
 
     terms = at_prices(gas_price, blob_gas_price, block_seconds)
-    conditions = Play(seed, seeds, dropouts, terms, _places(artifacts))
+    conditions = Play(seed, seeds, dropouts, terms, _locations(artifacts))
     return GridResult(play(task.spec, axes, *_parts(task, sites, voters, table, mapping, mappings, seed, on_start),
                            on_row, conditions))  # fmt: skip
 
 
-def _places(artifacts: Sequence[str | Path]) -> Sequence[Location]:
+def _locations(artifacts: Sequence[str | Path]) -> Sequence[Location]:
     from consilium_core.artifacts.backends import parse_locations
 
     return parse_locations(artifacts) if artifacts else ()

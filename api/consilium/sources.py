@@ -19,7 +19,7 @@ def open_chain(rpc: str, address_book: str | Path) -> Ledger:
 
 
 def open_store(artifacts: Sequence[str | Path]) -> ArtifactStore:
-    """`artifacts`: folders and URLs, the first that answers. A folder in the first place keeps copies from the others.
+    """`artifacts`: folders and URLs, the first that answers. If the first is a folder, it keeps copies from the others.
 
     Raises ConfigInvalid, MirrorUnsupported.
     """

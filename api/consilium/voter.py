@@ -208,9 +208,9 @@ class Voter(Node[VoterHome]):
         as confidential as the rows. Raises BallotLost, HeldOutLost, NothingEvaluated, RecordIncomplete, Refused.
         """
         ledger, folder = self._signing, self.folder
-        place = ledger.folder_name(task)
-        path = ballot_path(folder, place, round_, ledger.tasks.round_state(task, round_).seat_seed)
-        disclosure = disclose(ledger, task, Ballot.kept(path, round_), kept_held_out_secret(folder, place))
+        task_key = ledger.folder_name(task)
+        path = ballot_path(folder, task_key, round_, ledger.tasks.round_state(task, round_).seat_seed)
+        disclosure = disclose(ledger, task, Ballot.kept(path, round_), kept_held_out_secret(folder, task_key))
         write_private_file(Path(output), disclosure.model_dump_json(indent=1))
         return disclosure
 

@@ -92,11 +92,11 @@ def plot(result: dict[str, Any], folder: Path) -> None:
             for one in result["rows"]
             if (one["network"], one["blobs"]) == (row["network"], row["blobs"])
         }
-        place = networks.index(row["network"]) + (-0.2 if row["blobs"] == 1 else 0.2)
-        axes.plot([same["low"], same["high"]], [place, place], color=COLOURS[row["blobs"]], linewidth=7, alpha=0.35)
-        axes.plot(same["middle"], place, "o", color=COLOURS[row["blobs"]], markersize=8)
+        y = networks.index(row["network"]) + (-0.2 if row["blobs"] == 1 else 0.2)
+        axes.plot([same["low"], same["high"]], [y, y], color=COLOURS[row["blobs"]], linewidth=7, alpha=0.35)
+        axes.plot(same["middle"], y, "o", color=COLOURS[row["blobs"]], markersize=8)
         said = f"${same['middle']:,.0f}"
-        axes.annotate(said, (same["middle"], place), (0, 6), textcoords="offset points", ha="center", fontsize=9)
+        axes.annotate(said, (same["middle"], y), (0, 6), textcoords="offset points", ha="center", fontsize=9)
     for blobs, colour in COLOURS.items():
         axes.plot([], [], "o", color=colour, label=f"{blobs} blob{'s' if blobs > 1 else ''} an update")
     axes.set_xscale("log")

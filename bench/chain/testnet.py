@@ -205,7 +205,7 @@ def write_page(result: dict[str, Any]) -> None:
     for name, lines in tables(result).items():
         before, mark, rest = text.partition(MARK.format(name))
         if not mark:
-            raise SystemExit(f"{PAGE.name} has no place for {name}")
+            raise SystemExit(f"{PAGE.name} has no mark for {name}")
         _, _, after = rest.partition(END)
         text = f"{before}{mark}\n{chr(10).join(lines)}\n{END}{after}"
     PAGE.write_text(text)

@@ -115,18 +115,18 @@ def measure(quick: bool) -> dict[str, Any]:
         for terms, sections in asked.terms.items():
             say(f"{name}, {terms}")
             scored = [one for seed in range(tasks) for one in played(asked, sections, seed)]
-            rows += [_row(name, terms, asked, scored, size, place) for place in range(3) for size in SIZES]
+            rows += [_row(name, terms, asked, scored, size, index) for index in range(3) for size in SIZES]
     return {"what": __doc__, "tasks": tasks, "rounds": ROUNDS, "rows": rows}
 
 
 def _row(
-    name: str, terms: str, asked: Asked, scored: list[tuple[int, bool, Reals]], size: int, place: int
+    name: str, terms: str, asked: Asked, scored: list[tuple[int, bool, Reals]], size: int, index: int
 ) -> dict[str, Any]:
     honest, flipped = (
-        np.stack([scores[:, place] for rows, is_honest, scores in scored if (rows, is_honest) == (size, truth)])
+        np.stack([scores[:, index] for rows, is_honest, scores in scored if (rows, is_honest) == (size, truth)])
         for truth in (True, False)
     )
-    metric = asked.metrics[place]
+    metric = asked.metrics[index]
     judging = USUAL.model_copy(
         update={"metric": metric, "least_rows": size, "least_of_class": size // 3, "seats": SEATS, "max_voters": SEATS}
     )

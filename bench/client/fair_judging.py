@@ -95,7 +95,7 @@ def judged(terms: Terms, prevalence: float, sizes: Sequence[int], scored: Iterab
     for one in scored:
         by[one.rows, one.conduct].append(one.scores)
     found = []
-    for place, metric in enumerate(METRICS):
+    for index, metric in enumerate(METRICS):
         for rows in sizes:
             of_class = asked_of_class(prevalence, rows)
             judging = terms.judging.model_copy(
@@ -104,7 +104,7 @@ def judged(terms: Terms, prevalence: float, sizes: Sequence[int], scored: Iterab
             usual = (judging.accept_floor, judging.harmful_below)
             is_fair, proposed = _checked(terms, judging)
             medians = {
-                conduct: _medians(np.stack(by[rows, conduct])[..., place], judging) for conduct in (HONEST, *HARMS)
+                conduct: _medians(np.stack(by[rows, conduct])[..., index], judging) for conduct in (HONEST, *HARMS)
             }
             row = {
                 "terms": terms.name, "metric": metric, "prevalence": prevalence, "rows": rows, "of_class": of_class,
@@ -199,8 +199,8 @@ def plot(result: Mapping[str, Any], folder: Path) -> None:
     for line, (field, title) in enumerate(
         (("rejected", "thresholds by default"), ("rejected_proposed", "as the check allows"))
     ):
-        for place, metric in enumerate(DRAWN):
-            one = axes[line * len(DRAWN) + place]
+        for index, metric in enumerate(DRAWN):
+            one = axes[line * len(DRAWN) + index]
             for prevalence in PREVALENCES:
                 own = [
                     row for row in rows
@@ -217,7 +217,7 @@ def plot(result: Mapping[str, Any], folder: Path) -> None:
                 one.set_title(metric)
             else:
                 one.set_xlabel("rows of a voter")
-            if place == 0:
+            if index == 0:
                 one.set_ylabel(f"honest cohorts rejected, %\n{title}")
     axes[0].legend(frameon=False, fontsize=8)
     write_figure(folder, "fair_judging", drawn)

@@ -248,13 +248,13 @@ def plot(result: dict[str, Any], folder: Path, name: str = "learning") -> None:
     for axis, (model, data) in zip(axes, groups(result), strict=False):
         methods = summary(result, model, data)[::-1]
         for metric, colour, shift in (("accuracy", "#2f6f9f", -0.12), ("auc", "#1f9e89", 0.12)):
-            for place, (_, values) in enumerate(methods):
+            for index, (_, values) in enumerate(methods):
                 if metric not in values:
                     continue
-                axis.plot([min(values[metric]), max(values[metric])], [place + shift] * 2, color=colour, linewidth=1.2)
+                axis.plot([min(values[metric]), max(values[metric])], [index + shift] * 2, color=colour, linewidth=1.2)
             means = [fmean(values[metric]) for _, values in methods if metric in values]
-            places = [place + shift for place, (_, values) in enumerate(methods) if metric in values]
-            axis.plot(means, places, "o", color=colour, label="AUC" if metric == "auc" else metric)
+            positions = [index + shift for index, (_, values) in enumerate(methods) if metric in values]
+            axis.plot(means, positions, "o", color=colour, label="AUC" if metric == "auc" else metric)
         axis.set_yticks(range(len(methods)), [label for label, _ in methods])
         axis.set_xlim(0.15 if model == "lora" else 0.6, 1.0)
         axis.set_title(f"{model}: {data}", loc="left")

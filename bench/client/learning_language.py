@@ -160,11 +160,11 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     drawn, (axis,) = figure(6.5, 3.2)
     ((model, data),) = groups(result)
     methods = summary(result, model, data)[::-1]
-    for place, (_, values) in enumerate(methods):
+    for index, (_, values) in enumerate(methods):
         found = values["perplexity"]
-        axis.plot([min(found), max(found)], [place, place], color="#2f6f9f", linewidth=1.2)
-        axis.plot([fmean(found)], [place], "o", color="#2f6f9f")
-        axis.annotate(f"{fmean(found):.1f}", (max(found), place), (6, -3), textcoords="offset points", fontsize=8)
+        axis.plot([min(found), max(found)], [index, index], color="#2f6f9f", linewidth=1.2)
+        axis.plot([fmean(found)], [index], "o", color="#2f6f9f")
+        axis.annotate(f"{fmean(found):.1f}", (max(found), index), (6, -3), textcoords="offset points", fontsize=8)
     axis.set_yticks(range(len(methods)), [label for label, _ in methods])
     axis.margins(x=0.12)
     axis.set_title(f"{model}: {data}", loc="left")

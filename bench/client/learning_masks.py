@@ -143,10 +143,10 @@ def plot(result: dict[str, Any], folder: Any) -> None:
     """Dice by method: more is better."""
     drawn, (axis,) = figure(7.5, 2.6, rows=1)
     methods = summary(result, "unet", DATA)[::-1]
-    for place, (_, values) in enumerate(methods):
+    for index, (_, values) in enumerate(methods):
         found = values["dice"]
-        axis.plot([min(found), max(found)], [place, place], color="#2f6f9f", linewidth=1.2)
-        axis.plot([sum(found) / len(found)], [place], "o", color="#2f6f9f")
+        axis.plot([min(found), max(found)], [index, index], color="#2f6f9f", linewidth=1.2)
+        axis.plot([sum(found) / len(found)], [index], "o", color="#2f6f9f")
     axis.set_yticks(range(len(methods)), [label for label, _ in methods])
     axis.set_title(DATA, loc="left")
     axis.set_xlabel("Dice")

@@ -217,10 +217,10 @@ def plot(result: dict[str, Any], folder: Any) -> None:
     drawn, axes = figure(8.5, 2.6 * len(kinds), rows=len(kinds))
     for axis, (model, data) in zip(axes, kinds, strict=True):
         methods, metric = summary(result, model, data)[::-1], judged[data]
-        for place, (_, values) in enumerate(methods):
+        for index, (_, values) in enumerate(methods):
             found = values[metric]
-            axis.plot([min(found), max(found)], [place, place], color="#2f6f9f", linewidth=1.2)
-            axis.plot([fmean(found)], [place], "o", color="#2f6f9f")
+            axis.plot([min(found), max(found)], [index, index], color="#2f6f9f", linewidth=1.2)
+            axis.plot([fmean(found)], [index], "o", color="#2f6f9f")
         axis.set_yticks(range(len(methods)), [label for label, _ in methods])
         axis.set_title(data, loc="left")
         axis.set_xlabel(metric)

@@ -97,11 +97,11 @@ def deal(schema: DataSchema, seed: int, stays: int) -> tuple[list[Stays], Stays]
     """Each hospital's stays for training, and all for testing; through the files that nodes would read."""
     train, test = list[Stays](), list[Stays]()
     for name in HOSPITALS:
-        with TemporaryDirectory() as place:
+        with TemporaryDirectory() as folder:
             measurements, outcomes = made_up(name, stays, seed)
-            measurements.to_csv(Path(place) / "measurements.csv", index=False)
-            outcomes.to_csv(Path(place) / "outcomes.csv", index=False)
-            own = of_kind(Stays, read_examples(Path(place), schema))
+            measurements.to_csv(Path(folder) / "measurements.csv", index=False)
+            outcomes.to_csv(Path(folder) / "outcomes.csv", index=False)
+            own = of_kind(Stays, read_examples(Path(folder), schema))
         held_out = np.random.default_rng([seed, stays]).random(own.rows) < 1 / HELD_OUT
         train.append(own.chosen(~held_out))
         test.append(own.chosen(held_out))
@@ -177,9 +177,9 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     drawn, axes = figure(8.5, 2.6 * len(kinds), rows=len(kinds))
     for axis, (model, data) in zip(axes, kinds, strict=True):
         methods = summary(result, model, data)[::-1]
-        for place, (_, values) in enumerate(methods):
-            axis.plot([min(values["auc"]), max(values["auc"])], [place, place], color="#2f6f9f", linewidth=1.2)
-            axis.plot([np.mean(values["auc"])], [place], "o", color="#2f6f9f")
+        for index, (_, values) in enumerate(methods):
+            axis.plot([min(values["auc"]), max(values["auc"])], [index, index], color="#2f6f9f", linewidth=1.2)
+            axis.plot([np.mean(values["auc"])], [index], "o", color="#2f6f9f")
         axis.set_yticks(range(len(methods)), [label for label, _ in methods])
         axis.set_title(f"{data}, {model}", loc="left")
         axis.set_xlabel("AUC")

@@ -258,11 +258,11 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     found = shown(result)
     drawn, axes = figure(11, 6.6, len(ROWS), len(MODELS))
     for axis, (model, rows) in zip(axes, [(model, rows) for model in MODELS for rows in ROWS], strict=True):
-        for place, (training, colour) in enumerate(zip(TRAININGS, COLOURS, strict=True)):
+        for index, (training, colour) in enumerate(zip(TRAININGS, COLOURS, strict=True)):
             line = [one for one in found if (one.model, one.training, one.rows) == (model, training, rows)]
             if not line:
                 continue
-            across = [HOSPITALS.index(one.hospitals) + 0.05 * (place - 1.5) for one in line]
+            across = [HOSPITALS.index(one.hospitals) + 0.05 * (index - 1.5) for one in line]
             values, errors = [one.auc for one in line], [2 * one.error for one in line]
             axis.errorbar(across, values, errors, color=colour, marker="o", capsize=2, label=training)
         axis.axhline(0.5, color="#8a8f98", linewidth=0.8, linestyle=":")

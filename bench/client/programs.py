@@ -51,7 +51,7 @@ class Flat(nn.Module):
 
 
 class Last(nn.Module):
-    """The next token's logits, of the last place."""
+    """The next token's logits, of the last position."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()

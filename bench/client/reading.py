@@ -69,8 +69,8 @@ def write_table_parquet(folder: Path, mib: int) -> Path:
     text = random.bytes(MIB).hex()
     rows, length = _rows(mib, 5_000), max(1, mib * MIB // (ROWS * 100))
     for begin in range(0, _rows(mib, ROWS), 5_000):
-        places = random.integers(0, MIB, (100, rows)).tolist()
-        texts = {f"t{at}": [text[one : one + length] for one in own] for at, own in enumerate(places)}
+        starts = random.integers(0, MIB, (100, rows)).tolist()
+        texts = {f"t{at}": [text[one : one + length] for one in own] for at, own in enumerate(starts)}
         values = {f"c{at}": random.uniform(0, 10, rows) for at in range(USED)}
         part = pyarrow.table({**values, **texts, "ill": np.arange(begin, begin + rows) % 2})
         writer = writer or pyarrow.parquet.ParquetWriter(path, part.schema, compression="NONE", use_dictionary=False)
@@ -96,41 +96,41 @@ def _measurements(mib: int) -> Iterator[Any]:
 
 
 def write_series(folder: Path, mib: int) -> Path:
-    place, parts = folder / "series", _measurements(mib)
-    place.mkdir()
+    series, parts = folder / "series", _measurements(mib)
+    series.mkdir()
     texts = cycle([next(parts).to_csv(index=False, header=False).encode() for _ in range(DISTINCT // 8)])
-    with (place / "measurements.csv").open("wb") as file:
+    with (series / "measurements.csv").open("wb") as file:
         file.write(",".join(next(parts).columns).encode() + b"\n")
         while file.tell() < max(mib * MIB, 100):
             file.write(next(texts))
-    return _with_outcomes(place)
+    return _with_outcomes(series)
 
 
 def write_series_parquet(folder: Path, mib: int) -> Path:
     import pyarrow
     import pyarrow.parquet
 
-    place, parts, writer = folder / "series", _measurements(mib), None
-    place.mkdir()
-    path = place / "measurements.parquet"
+    series, parts, writer = folder / "series", _measurements(mib), None
+    series.mkdir()
+    path = series / "measurements.parquet"
     while writer is None or path.stat().st_size < mib * MIB:
         part = pyarrow.Table.from_pandas(next(parts), preserve_index=False)
         writer = writer or pyarrow.parquet.ParquetWriter(path, part.schema, compression="NONE", use_dictionary=False)
         writer.write_table(part)
     writer.close()
-    return _with_outcomes(place)
+    return _with_outcomes(series)
 
 
-def _with_outcomes(place: Path) -> Path:
-    (place / "outcomes.csv").write_text("stay,died\n" + "".join(f"{stay},{stay % 2}\n" for stay in range(STAYS)))
-    return place
+def _with_outcomes(series: Path) -> Path:
+    (series / "outcomes.csv").write_text("stay,died\n" + "".join(f"{stay},{stay % 2}\n" for stay in range(STAYS)))
+    return series
 
 
 def write_scans(folder: Path, mib: int, files: int = FILES) -> Path:
-    place = folder / "scans"
-    place.mkdir()
-    write_folder(place, files, side=max(16, int((mib * MIB / files / 2) ** 0.5)))
-    return place
+    scans = folder / "scans"
+    scans.mkdir()
+    write_folder(scans, files, side=max(16, int((mib * MIB / files / 2) ** 0.5)))
+    return scans
 
 
 WRITERS: Final[dict[str, Callable[[Path, int], Path]]] = {
@@ -231,12 +231,12 @@ def size_of(path: Path) -> int:
 def measure(quick: bool) -> Iterator[dict[str, Any]]:
     """So far, after each file. Files are in the system's cache: each was just written."""
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as temporary:
         for kind, write in WRITERS.items():
-            (small := Path(place) / "warm").mkdir()
+            (small := Path(temporary) / "warm").mkdir()
             warm = write_scans(small, 0, 2) if kind == SCANS else write(small, 0)
             for mib in QUICK_MIBS if quick else MIBS:
-                (folder := Path(place) / f"{mib}").mkdir()
+                (folder := Path(temporary) / f"{mib}").mkdir()
                 path = write_scans(folder, mib, QUICK_FILES) if quick and kind == SCANS else write(folder, mib)
                 rows += _pair(kind, path, warm, PAIRS if mib == MIBS[-1] else 1)
                 shutil.rmtree(folder)

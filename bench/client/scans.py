@@ -102,10 +102,10 @@ def in_new_process(reader: str, folder: Path, warm: Path) -> tuple[float, float,
 def measure(quick: bool) -> Iterator[dict[str, Any]]:
     """So far, after each reading. Files are in the system's cache: each was just written."""
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as place:
-        write_folder(warm := Path(place) / "warm", 2)
+    with tempfile.TemporaryDirectory() as temporary:
+        write_folder(warm := Path(temporary) / "warm", 2)
         for count in QUICK_FILES if quick else FILES:
-            write_folder(folder := Path(place) / str(count), count)
+            write_folder(folder := Path(temporary) / str(count), count)
             for reader in READERS:
                 seconds, cpu, peak, held = in_new_process(reader, folder, warm)
                 rows.append({

@@ -147,12 +147,12 @@ def _words(row: Mapping[str, Any]) -> str:
 def plot(result: dict[str, Any], folder: Path) -> None:
     """Votes by what became of them."""
     drawn, (axes,) = figure(8, 0.5 * len(result["rows"]) + 1.2)
-    for place, row in enumerate(result["rows"]):
+    for index, row in enumerate(result["rows"]):
         left = 0.0
         for name, colour in (("paid or far", "#1f9e89"), ("untested", "#d9a441"), ("slashed", "#b1307c")):
             other = row["votes"] - row["untested"] - row["slashed"]
             share = (other if name == "paid or far" else row[name]) / row["votes"]
-            axes.barh(place, share, left=left, color=colour, height=0.6, label=name if place == 0 else None)
+            axes.barh(index, share, left=left, color=colour, height=0.6, label=name if index == 0 else None)
             left += share
     axes.set_yticks(range(len(result["rows"])), [f"{row['data']}: {_words(row)}" for row in result["rows"]])
     axes.invert_yaxis()

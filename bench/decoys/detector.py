@@ -2,7 +2,7 @@
 
 It sees all candidates of a round as published, the base, all earlier rounds with their outcomes; it knows the family
 and its strength, and has learnt from other tasks on the same data set whose decoys were revealed. It lacks the
-seed, the order, and rows. In place of rows it makes some up: standardised features are about normal, and a model
+seed, the order, and rows. Instead of rows it makes some up: standardised features are about normal, and a model
 that has learnt something can label them.
 """
 

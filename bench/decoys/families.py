@@ -52,7 +52,7 @@ def flipped_last(turn: Round, cohort: int, strength: float, random: Generator) -
 
 
 def permuted(turn: Round, cohort: int, strength: float, random: Generator) -> Vector:
-    """Every value in a random other place of its layer."""
+    """Every value in a random other position of its layer."""
     moved = turn.updates[cohort].copy()
     for part in layer_slices(turn.spec):
         moved[part] = random.permutation(moved[part])

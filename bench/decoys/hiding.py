@@ -373,10 +373,10 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     """From the brief result."""
     drawn, axes = figure(11, 4.6, len(STAGES))
     marks = dict(zip((one["name"] for one in result["scenarios"]), "osD^vP", strict=False))
-    for place, (axis, name) in enumerate(zip(axes, STAGES, strict=True)):
+    for index, (axis, name) in enumerate(zip(axes, STAGES, strict=True)):
         for scenario in result["scenarios"]:
             for row in scenario["families"]:
-                _scatter(axis, row, place, marks[scenario["name"]])
+                _scatter(axis, row, index, marks[scenario["name"]])
         axis.axhline(0.5, color="black", linewidth=0.8, linestyle=":")
         axis.set_title(name if name != "later" else "rounds 3 to 5", loc="left")
         axis.set(xlim=(-0.05, 1.05), ylim=(0.1, 1.05), xlabel="honest scores that pass it as good")

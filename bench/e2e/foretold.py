@@ -94,9 +94,9 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     """Accuracies, and gas as a share of the estimate."""
     drawn, (left, right) = figure(8, 2.8, 2)
     names = [row["data"] for row in result["rows"]]
-    for place, row in enumerate(result["rows"]):
+    for index, row in enumerate(result["rows"]):
         left.errorbar(
-            place,
+            index,
             row["simulated"],
             row["spread"] or 0,
             fmt="s",
@@ -105,8 +105,8 @@ def plot(result: dict[str, Any], folder: Path) -> None:
             color=COLOURS["committing"],
             capsize=4,
         )
-        left.plot(place, row["demo"], "x", color=COLOURS["scoring"], markersize=6, zorder=3)
-        right.bar(place, row["gas"] / row["estimated_gas"], color=COLOURS["committing"], width=0.5)
+        left.plot(index, row["demo"], "x", color=COLOURS["scoring"], markersize=6, zorder=3)
+        right.bar(index, row["gas"] / row["estimated_gas"], color=COLOURS["committing"], width=0.5)
     for axes in (left, right):
         axes.set_xticks(range(len(names)), names)
     left.set_title("accuracy: demo ×, simulated □ with its spread", loc="left", fontsize=9)

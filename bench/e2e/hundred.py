@@ -239,20 +239,20 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     """A round's cost by kind of node, and the memory of each."""
     sides = result["sides"]
     drawn, (seconds, memory) = figure(13, 3.6, columns=2)
-    for place, name in enumerate(SIDES):
+    for index, name in enumerate(SIDES):
         left = 0.0
         for kind, shade in SHADES.items():
             spent = _count(result, kind) * fmean(one["cpu_s"].get(kind, 0.0) for one in sides[name]["rounds"])
-            seconds.barh(place, spent, left=left, color=shade, height=0.6, label=None if place else kind)
+            seconds.barh(index, spent, left=left, color=shade, height=0.6, label=None if index else kind)
             left += spent
         clock = fmean(one["seconds"] for one in sides[name]["rounds"])
-        seconds.text(left, place, f"  {left:.0f} s of CPU\n  {clock:.0f} s by the clock", va="center", fontsize=9)
+        seconds.text(left, index, f"  {left:.0f} s of CPU\n  {clock:.0f} s by the clock", va="center", fontsize=9)
     kinds = [kind for kind in (*SHADES, "all") if any(kind in side["peak_mib"] for side in sides.values())]
-    for place, (name, label) in enumerate(SIDES.items()):
+    for index, (name, label) in enumerate(SIDES.items()):
         values = [sides[name]["peak_mib"].get(kind, 0) / 1024 for kind in kinds]
         memory.bar(
-            [at + 0.4 * place for at in range(len(kinds))], values, width=0.38, label=label,
-            color=("#2f6f9f", "#8a8f98")[place],
+            [at + 0.4 * index for at in range(len(kinds))], values, width=0.38, label=label,
+            color=("#2f6f9f", "#8a8f98")[index],
         )  # fmt: skip
     seconds.set_yticks(range(len(SIDES)), list(SIDES.values()))
     seconds.margins(x=0.3)

@@ -7,7 +7,7 @@ masks, share bundles, KZG commitments, signatures, audit logs); the aggregators 
 their sums, checks, blobs and cell proofs; tickets, evaluations, commitments and reveals of the voters
 (`VoterNode.poll`).
 
-Simulated: Flower's transport, which is its simulation engine (`flwr.simulation`, ray) in place of SuperLink and
+Simulated: Flower's transport, which is its simulation engine (`flwr.simulation`, ray) instead of SuperLink and
 SuperNodes, so that no node is authenticated by its transport key. Two actors, one for each core, play all hospitals:
 one trains when it is asked to, and not as soon as the chain lets it, and whatever a real one does between requests
 (returning, claiming, its own commitment where nobody relays it) does not happen. All aggregators are threads of one

@@ -159,7 +159,7 @@ def _node(plan_file: Path, task: int, node_id: int) -> Any:
     home = json.loads((plan_file.parent / "nodes.json").read_text())[str(node_id)]
     if home not in _nodes:
         node = hospital_node(task, home)
-        node.join()  # has joined: finds its place, as after a restart
+        node.join()  # has joined: finds its membership, as after a restart
         _nodes[home] = node
     return _nodes[home]
 
@@ -216,7 +216,7 @@ class Waves:
             self._begun += 1
         while self._waves and len(self._open) < self._at_once:
             wave = self._waves[0]
-            at = next((place for place, (_, message) in enumerate(wave) if self._is_due(message)), None)
+            at = next((index for index, (_, message) in enumerate(wave) if self._is_due(message)), None)
             if at is None:
                 return
             ticket, message = wave[at]
@@ -286,7 +286,7 @@ def simulate(plan: Plan, plan_file: Path) -> None:
             list(threads.map(lambda one, task: conduct(one, task, grid, home_of), aggregators, plan.tasks))
 
     def conduct(aggregator: Aggregator, task: TaskPlan, grid: Grid, node_of: Mapping[str, int]) -> None:
-        """As the aggregator's own `run`, with the engine in place of its SuperLink."""
+        """As the aggregator's own `run`, with the engine instead of its SuperLink."""
         from consilium_chain.rpc.cell_proofs import CellProver
 
         ledger = aggregator.ledger

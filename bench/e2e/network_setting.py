@@ -96,8 +96,8 @@ class Unsigned:
         for start in range(0, len(calls), REQUESTS):
             part = calls[start : start + REQUESTS]
             requests = [
-                {"jsonrpc": "2.0", "id": place, "method": method, "params": params}
-                for place, (method, params) in enumerate(part)
+                {"jsonrpc": "2.0", "id": index, "method": method, "params": params}
+                for index, (method, params) in enumerate(part)
             ]
             answers = self._client.post(self._url, json=requests).raise_for_status().json()
             if refused := next((answer["error"] for answer in answers if "error" in answer), None):
@@ -223,7 +223,7 @@ class Network:
         }
         policy = {"operators": [self.operator.address], "models": [spec.model.name]}
         approval = Approval(
-            place=self.ledger.folder_name(number),
+            task_key=self.ledger.folder_name(number),
             spec_hash=spec_hash(task_text(spec)).hex(),
             approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
             superlink="127.0.0.1:1",  # nobody asks it
@@ -280,7 +280,7 @@ class Network:
         nodes += [(one.address, Role.VOTER) for one in self.voters]
         staking, token = self.ledger.contracts.staking.contract, self.ledger.contracts.token.contract
         self.delegations = [
-            (delegator.address, *nodes[place % len(nodes)]) for place, delegator in enumerate(self.delegators)
+            (delegator.address, *nodes[index % len(nodes)]) for index, delegator in enumerate(self.delegators)
         ]
         self.unsigned.carry_out(
             [
@@ -313,13 +313,13 @@ class Network:
         """Everybody whom something has vested for claims it; returns how many of each role."""
         staking = self.ledger.contracts.staking.contract.functions
         owners = {"hospital": Role.HOSPITAL, "voter": Role.VOTER, "aggregator": Role.AGGREGATOR}
-        places = [(one.role, one.address, one.address, owners[one.role]) for one in self.parties if one.role in owners]
-        places += [("delegator", *delegation) for delegation in self.delegations]
-        positions = [staking.positionOf(*place[1:]) for place in places]
+        holders = [(one.role, one.address, one.address, owners[one.role]) for one in self.parties if one.role in owners]
+        holders += [("delegator", *delegation) for delegation in self.delegations]
+        positions = [staking.positionOf(*holder[1:]) for holder in holders]
         found = self.unsigned.ask(
             [("eth_call", [{"to": one.address, "data": one._encode_transaction_data()}, "latest"]) for one in positions]
         )
-        claiming = [place for place, words in zip(places, found, strict=True) if int(words[-64:], 16)]
+        claiming = [holder for holder, words in zip(holders, found, strict=True) if int(words[-64:], 16)]
         self.unsigned.carry_out([(who, staking.claim(node, role)) for _, who, node, role in claiming])
         return dict(Counter(role for role, *_ in claiming))
 

@@ -221,8 +221,8 @@ def measure_size(
                 }
             )
 
-        measured("plain", {}, lambda place: run(place, files, rounds, {}))
-        measured("secaggplus", masked, lambda place: run(place, files, rounds, masked))
+        measured("plain", {}, lambda path: run(path, files, rounds, {}))
+        measured("secaggplus", masked, lambda path: run(path, files, rounds, masked))
         for variant in variants:
             task = training_spec(data, params, rounds, variant)
             about = {
@@ -232,11 +232,11 @@ def measure_size(
             measured("private", about, partial(run_private, data=data, spec=task))
     for row in found:
         row["cpu_s"] = round(row["client_cpu_s"] + row["server_cpu_s"] + sum(row.get("helpers_cpu_s", {}).values()), 4)
-    for place, other in enumerate(RATIOS):
-        for row in found[place + 1 :]:
-            row[f"ratio_to_{other}"] = round(row["round_s"] / found[place]["round_s"], 2)
-            row[f"cpu_ratio_to_{other}"] = round(row["cpu_s"] / found[place]["cpu_s"], 2)
-            row[f"wall_ratio_to_{other}"] = round(row["wall_s"] / found[place]["wall_s"], 2)
+    for index, other in enumerate(RATIOS):
+        for row in found[index + 1 :]:
+            row[f"ratio_to_{other}"] = round(row["round_s"] / found[index]["round_s"], 2)
+            row[f"cpu_ratio_to_{other}"] = round(row["cpu_s"] / found[index]["cpu_s"], 2)
+            row[f"wall_ratio_to_{other}"] = round(row["wall_s"] / found[index]["wall_s"], 2)
     found[1]["farthest_from_plain"] = float(f"{np.abs(models['secaggplus'] - models['plain']).max():.2g}")
     return found
 

@@ -30,24 +30,24 @@ def plot(result: dict[str, Any], folder: Path) -> None:
         list(rows) for _, rows in itertools.groupby(result["rows"], key=lambda row: (row["clients"], row["params"]))
     ]
     drawn, axes = figure(14, 4.6 * len(sizes), columns=2, rows=len(sizes))
-    for place, rows in enumerate(sizes):
-        plot_sides(axes[2 * place], rows)
-        plot_parts(axes[2 * place + 1], min(rows[2:], key=lambda row: row["round_s"]))
+    for index, rows in enumerate(sizes):
+        plot_sides(axes[2 * index], rows)
+        plot_parts(axes[2 * index + 1], min(rows[2:], key=lambda row: row["round_s"]))
     write_figure(folder, "round", drawn)
 
 
 def plot_sides(axes: Axes, rows: Sequence[dict[str, Any]]) -> None:
     small = 9 if len(rows) <= MOST_WIDE else 7
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         helpers_s = sum(row.get("helpers_cpu_s", {}).values())
         shares = (row["train_cpu_s"], row["client_cpu_s"] - row["train_cpu_s"], row["server_cpu_s"], helpers_s)
         bottom = 0.0
         for (name, colour), seconds in zip(SHADES.items(), shares, strict=True):
-            axes.bar(place, seconds, bottom=bottom, color=colour, width=0.6, label=None if place else name)
+            axes.bar(index, seconds, bottom=bottom, color=colour, width=0.6, label=None if index else name)
             bottom += seconds
         ratios = [f"{row[key]:.2g} × {of}" for other, of in RATIOS.items() if (key := f"cpu_ratio_to_{other}") in row]
         axes.text(
-            place, bottom, "\n".join([f"{row['cpu_s']:.2g} s", *ratios]), ha="center", va="bottom", fontsize=small
+            index, bottom, "\n".join([f"{row['cpu_s']:.2g} s", *ratios]), ha="center", va="bottom", fontsize=small
         )
     axes.set_xticks(range(len(rows)), [label_of(row) for row in rows], fontsize=8)
     axes.set_ylim(0, 1.5 * max(row["cpu_s"] for row in rows))

@@ -272,7 +272,7 @@ def _disk(network: Network, shares: Mapping[str, int]) -> dict[str, float]:
     for name, disk in network.disks.items():
         kind = name.partition("-")[0]
         used[kind] += psutil.disk_usage(str(disk.folder)).used / MIB / shares.get(kind, 1)
-    used["artifact store"] = sum(file.stat().st_blocks * 512 for file in network.place.artifacts.rglob("*")) / MIB
+    used["artifact store"] = sum(file.stat().st_blocks * 512 for file in network.settings.artifacts.rglob("*")) / MIB
     used["journals"] = sum(file.stat().st_size for file in network.logs().iterdir()) / MIB
     return {name: round(value, 3) for name, value in used.items()}
 

@@ -71,8 +71,8 @@ class Crowd:
 
     def _batched(self, calls: Sequence[tuple[str, list[Any]]]) -> None:
         requests = [
-            {"jsonrpc": "2.0", "id": place, "method": method, "params": params}
-            for place, (method, params) in enumerate(calls)
+            {"jsonrpc": "2.0", "id": index, "method": method, "params": params}
+            for index, (method, params) in enumerate(calls)
         ]
         for answer in self._client.post(self._url, json=requests).raise_for_status().json():
             if "error" in answer:

@@ -285,8 +285,8 @@ def _summary(
 
 def _percentiles(values: Sequence[float], digits: int = 1) -> dict[str, float]:
     ordered = sorted(values)
-    places = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-    found = {name: ordered[min(len(ordered) - 1, int(place * len(ordered)))] for name, place in places.items()}
+    quantiles = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+    found = {name: ordered[min(len(ordered) - 1, int(quantile * len(ordered)))] for name, quantile in quantiles.items()}
     return {name: round(value, digits) for name, value in found.items()} | {"count": len(ordered)}
 
 
@@ -337,7 +337,7 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     shades = ("plain", "committing", "publishing", "drawing")
     for shade, one in zip(shades, windows, strict=False):
         rss, every = one["rss_mb"]["over_time"], one["rss_mb"]["every_s"]
-        seconds = [every * place + (every - 1) / 2 for place in range(len(rss))]
+        seconds = [every * index + (every - 1) / 2 for index in range(len(rss))]
         memory.plot(seconds, rss, color=COLOURS[shade], label=one["name"])
     memory.set_ylim(0, 1.3 * max(max(one["rss_mb"]["over_time"]) for one in windows))
     memory.set_xlabel("seconds")

@@ -96,7 +96,7 @@ class FurtherShard(Section):
 
 
 class Invite(Section):
-    """`name`: the operator's own, and no proof. `artifacts`: places of the artifact store. `authority`,
+    """`name`: the operator's own, and no proof. `artifacts`: locations of the artifact store. `authority`,
     `sponsor_authority`: certificates that signed those of SuperLink and sponsor, PEM. `report_to`: the operator's API.
     `shards`: the others that its nodes may join. `signed_by_contract`: the operator's account has no key. Empty texts
     stand for none. `expires_at`: Unix seconds.
@@ -170,13 +170,13 @@ class Invite(Section):
         host, _, path = self.chain_url.partition("://")[2].partition("/")
         if any(map(_KEY_IN_PATH.fullmatch, path.split("/"))) or any(map(_KEY_IN_HOST.fullmatch, host.split("."))):
             raise InviteRefused("InviteUnsafe", field="chain_url", why="a part of it looks like a provider's key")
-        for place in self.artifacts:
-            if why := _fault_of_store(place, is_local):
+        for location in self.artifacts:
+            if why := _fault_of_store(location, is_local):
                 raise InviteRefused("InviteUnsafe", field="artifacts", why=why)
 
     def require_stores(self, ledger: Ledger) -> None:
         """Raises InviteRefused (InviteOneStore) unless a task by digest has stores on two hosts."""
-        hosts = {urlsplit(place).netloc or place for place in self.artifacts}
+        hosts = {urlsplit(location).netloc or location for location in self.artifacts}
         if len(hosts) < LEAST_STORES and ledger.tasks.params(self.task).digests:
             raise InviteRefused("InviteOneStore", task=self.task, named=", ".join(hosts))
 
@@ -372,12 +372,12 @@ def _fault_of(url: str, secure: tuple[str, ...], is_local: bool) -> str | None:
     return None
 
 
-def _fault_of_store(place: str, is_local: bool) -> str | None:
+def _fault_of_store(location: str, is_local: bool) -> str | None:
     try:
-        parsed = parse_location(place)
+        parsed = parse_location(location)
     except ValueError as error:
         return str(error)
     if isinstance(parsed, Path):
-        is_folder = is_local and "://" not in place and parsed.is_absolute()
+        is_folder = is_local and "://" not in location and parsed.is_absolute()
         return None if is_folder else "it is a folder of one machine"
-    return None if place.startswith(("s3://", "ipfs://")) else _fault_of(place, ("https",), is_local)
+    return None if location.startswith(("s3://", "ipfs://")) else _fault_of(location, ("https",), is_local)

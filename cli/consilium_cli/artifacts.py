@@ -17,7 +17,7 @@ app = typer.Typer(help="Copies of tasks' published artifacts: make one, or check
 
 
 def locations_to_read(given: Sequence[str]) -> Sequence[str]:
-    """The places that `--artifacts` names. Faults of a mirror go to standard error. Raises typer.BadParameter."""
+    """The locations that `--artifacts` names. Faults of a mirror go to standard error. Raises typer.BadParameter."""
     from consilium_core.live import log_to_stderr
 
     log_to_stderr()
@@ -26,9 +26,9 @@ def locations_to_read(given: Sequence[str]) -> Sequence[str]:
 
 def checked_locations(given: Sequence[str]) -> Sequence[str]:
     """The same, with a mirror's faults among the command's other events."""
-    for place in _places(given, "--artifacts"):
-        if isinstance(place, Path) and not place.is_dir():
-            raise typer.BadParameter(f"{place} is not a folder", param_hint="--artifacts")
+    for location in _locations(given, "--artifacts"):
+        if isinstance(location, Path) and not location.is_dir():
+            raise typer.BadParameter(f"{location} is not a folder", param_hint="--artifacts")
     return given
 
 
@@ -48,7 +48,7 @@ def fetch_command(
     from consilium_core.live import log_to_stderr
 
     log_to_stderr()
-    _places(sources, "--from")
+    _locations(sources, "--from")
     with _progress() as show:
         found = consilium.fetch_artifacts(
             task, to, sources=sources, rpc=rpc, address_book=address_book, on_progress=show
@@ -80,12 +80,12 @@ def put_command(
     password_file: Annotated[Path | None, typer.Option(help="file with the key file's password, mode 600")] = None,
 ) -> None:
     """Puts weights or a program into the artifact store, and prints the lines of a task file that uses them."""
-    places = locations_to_read(artifacts)
-    section = consilium.store_weights(file, artifacts=places, keystore=keystore, password_file=password_file)
+    locations = locations_to_read(artifacts)
+    section = consilium.store_weights(file, artifacts=locations, keystore=keystore, password_file=password_file)
     typer.echo(section, nl=False)
 
 
-def _places(given: Sequence[str], flag: str) -> Sequence[object]:
+def _locations(given: Sequence[str], flag: str) -> Sequence[object]:
     """Folders' paths, and URLs. Raises typer.BadParameter."""
     from consilium_core.artifacts.backends import parse_locations
     from consilium_core.errors import ConfigInvalid

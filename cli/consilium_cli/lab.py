@@ -112,7 +112,7 @@ def demo_command(
     ] = None,
     program: Annotated[
         Path | None,
-        typer.Option(help="folder of a model that consilium.export wrote, in place of the data set's model"),
+        typer.Option(help="folder of a model that consilium.export wrote, instead of the data set's model"),
     ] = None,
 ) -> None:
     """Runs a whole task on this machine, with a process for each party: training, proofs, judging and pay."""

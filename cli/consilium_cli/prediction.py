@@ -25,7 +25,7 @@ ClampOption = Annotated[
 
 LocalOption = Annotated[
     Path | None,
-    typer.Option(help="your own local tensors, of a task that has them: memory/PLACE/local.safetensors in a home"),
+    typer.Option(help="your own local tensors, of a task that has them: memory/TASK_KEY/local.safetensors in a home"),
 ]
 
 

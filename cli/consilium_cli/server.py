@@ -113,10 +113,10 @@ def show_aggregators(
         for one in found:
             typer.echo(json.dumps(asdict(one)))
         return
-    console.print(_places(found) if found else "no task of this account has begun: check `consilium server jobs`")
+    console.print(_machines(found) if found else "no task of this account has begun: check `consilium server jobs`")
 
 
-def _places(found: list[AggregatorMachine]) -> object:
+def _machines(found: list[AggregatorMachine]) -> object:
     from consilium_core.visible_text import shown
     from rich import box
     from rich.markup import escape

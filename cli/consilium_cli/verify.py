@@ -60,8 +60,8 @@ def verify_command(
 
     Ends with exit code 1 if a check fails.
     """
-    places = locations_to_read(artifacts)
-    report = consilium.verify(task, round_, artifacts=places, rpc=rpc, address_book=address_book)
+    locations = locations_to_read(artifacts)
+    report = consilium.verify(task, round_, artifacts=locations, rpc=rpc, address_book=address_book)
     if as_json:
         typer.echo(report.model_dump_json(indent=2))
     else:

@@ -334,7 +334,7 @@ def policy_toml(policy: Mapping[str, Any], kind: type[TaskPolicy]) -> str:
 
 
 def read_policy(path: Path, kind: type[PolicyType]) -> PolicyType:
-    """Raises PolicyInvalid with every fault and its place."""
+    """Raises PolicyInvalid with every fault, and where it is."""
     what = f"the policy {path}"
     try:
         raw = path.read_bytes()

@@ -118,7 +118,7 @@ class DataError(ClientError):
 
 
 class CellError(DataError):
-    """`at`: the cell's place in words (`Source.place`); `row` and `column`: the same for programs."""
+    """`at`: where the cell is, in words (`Source.where`); `row` and `column`: the same for programs."""
 
     MESSAGES = _each(
         "{path}, {at}: ",
@@ -276,7 +276,7 @@ class PrivacyError(ClientError):
         " the task file changed; sit this round out",
         "RoundPassed": "round {round} of task {task} was charged, and a later round too, so its update may have left. A"
         " second update is not paid for; sit this round out",
-        "ChargesUnknown": "the privacy accountant lacks rounds {rounds} of task {place}, to which this account"
+        "ChargesUnknown": "the privacy accountant lacks rounds {rounds} of task {task_key}, to which this account"
         " committed. Its file may be an older copy. The task file, which gives their cost, cannot be read ({why}); add"
         " a mirror that has it to `artifacts` in node.toml",
         "EpsilonLedgerInvalid": "{path}, line {line}: this is not a charge; restore the file from a backup that has all"

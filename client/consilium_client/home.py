@@ -41,7 +41,7 @@ from consilium_core.connectivity import Fleet
 from consilium_core.locks import alone, is_locked
 from consilium_core.private_files import read_private_file, write_private_file
 from consilium_core.typed_toml import Section, parse_toml
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, BaseModel, Field
 
 from consilium_client.config import (
     FlowerSettings,
@@ -65,7 +65,10 @@ LOCK_FILE = "lock"
 class Approval(Section):
     """The owner's approval of a task file, and the address of the task's aggregator."""
 
-    place: str = Field(description="chain, contract and number of the task")
+    task_key: str = Field(
+        validation_alias=AliasChoices("place", "task_key"), serialization_alias="place",
+        description="chain, contract and number of the task",
+    )  # fmt: skip
     spec_hash: str = Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file")
     approved_at: datetime.datetime
     superlink: Fleet = Field(description="host:port of the aggregator's SuperLink, or host:port/9100 behind a proxy")
@@ -111,7 +114,7 @@ class Home(Generic[SettingsType, PolicyType]):
 
     @classmethod
     def create_like(cls, folder: Path, other: Self, book: Path) -> Self:
-        """A home for the contracts of another address book. `other`'s files stay in place, and serve both homes.
+        """A home for the contracts of another address book. `other`'s files stay there, and serve both homes.
 
         Raises HomeTaken, DeploymentInvalid, SameContracts.
         """
@@ -171,7 +174,8 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
 
     def approve(self, task: int, approval: Approval, authority: bytes) -> None:
         """`authority`: PEM of the certificate that signed the SuperLink's."""
-        values = approval.model_dump(mode="json", exclude_none=True) | {"approved_at": approval.approved_at}
+        values = approval.model_dump(mode="json", by_alias=True, exclude_none=True)
+        values["approved_at"] = approval.approved_at
         write_private_file(self._file(task, "ca.crt"), authority)
         write_private_file(self._file(task, "toml"), tomli_w.dumps(values))
         self.forget(task)
@@ -219,16 +223,15 @@ class HospitalHome(Home[HospitalHomeSettings, Policy]):
     def left_tasks(self) -> list[int]:
         return self._numbers("*.left")
 
-    def node_settings(self, task: int, place: str) -> HospitalSettings:
-        """The settings of an approved task's node; `place` names it on the chain of this home's address book.
+    def node_settings(self, task: int, task_key: str) -> HospitalSettings:
+        """The settings of an approved task's node; `task_key` names it on the chain of this home's address book.
 
         Raises NotApproved, ApprovalInvalid, ApprovalStale where another chain's or deployment's task was approved.
         """
         approval = self.approval(task)
-        if approval.place != place:
-            raise OwnersRefusal(
-                "ApprovalStale", task=task, why=f"you approved {approval.place}, but this address book makes it {place}"
-            )
+        if approval.task_key != task_key:
+            why = f"you approved {approval.task_key}, but this address book makes it {task_key}"
+            raise OwnersRefusal("ApprovalStale", task=task, why=why)
         common = self.settings.model_dump(exclude={"transport_key"})
         common |= approval.model_dump(include={"data", "mapping"}, exclude_none=True)
         flower = FlowerSettings(
@@ -261,21 +264,21 @@ class VoterHome(Home[VoterHomeSettings, VoterPolicy]):
     settings_kind = VoterHomeSettings
     policy_kind = VoterPolicy
 
-    def use_table(self, place: str, table: OwnTable) -> None:
-        """For the task at `place`: its name on the chain of this home's address book."""
+    def use_table(self, task_key: str, table: OwnTable) -> None:
+        """For the task of `task_key`: its name on the chain of this home's address book."""
         values = table.model_dump(mode="json", exclude_none=True)
-        write_private_file(self._own_table(place), tomli_w.dumps(values))
+        write_private_file(self._own_table(task_key), tomli_w.dumps(values))
 
-    def node_settings(self, task: int, place: str) -> VoterSettings:
+    def node_settings(self, task: int, task_key: str) -> VoterSettings:
         """The settings of a task's node. Raises ApprovalInvalid."""
         common = self.settings.model_dump()
-        path = self._own_table(place)
+        path = self._own_table(task_key)
         if path.exists():
             common |= parse_toml(path.read_bytes(), OwnTable, f"the choice {path}", _invalid).model_dump()
         return VoterSettings(**common, task=task)
 
-    def _own_table(self, place: str) -> Path:
-        return self.folder / "tasks" / f"{place}.toml"
+    def _own_table(self, task_key: str) -> Path:
+        return self.folder / "tasks" / f"{task_key}.toml"
 
 
 def _below(folder: Path, value: Any) -> Any:

@@ -34,13 +34,13 @@ IMAGE_FAULTS: Final = {
     " a coarser one",
     "NiftiWindowMissing": "the values of the volume are not 8 bits of shade, and the task has no window for them; ask"
     " the task's operator for a window",
-    "NiftiNotFinite": "the volume has values that are not finite numbers; write 0, or the value of air, in their place",
+    "NiftiNotFinite": "the volume has values that are not finite numbers; write 0, or the value of air, instead",
     "ChannelMissing": "this file of a channel is missing; each case needs one file for each of the task's channels"
     " (CASE_0000, CASE_0001, …), beside the others",
     "ChannelsDiffer": "this file of a channel has another label than the first of its case; give all the same",
     "MaskMissing": "this image has no mask; add the file of the same case to labelsTr, or remove the image. Without"
     " _0000 its name is the mask's",
-    "FilesApart": "the file does not cover the same place as another one of its case (size, spacing, position);"
+    "FilesApart": "the file does not cover the same region as another one of its case (size, spacing, position);"
     " resample it, or correct its header",
     "MaskValueUnknown": "the mask has a value that is not a class's number (0 to {last}); write these whole numbers, in"
     " a PNG as shades of grey",

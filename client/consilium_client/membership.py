@@ -82,7 +82,7 @@ class Membership:
         emit("joining-undone", role=self._role.name.lower())
         try:
             join()
-        except Refused as error:  # the first transaction came back, or another account took the place
+        except Refused as error:  # the first transaction came back, or another account took the seat
             emit("refused", call=error.call, error=error.name)
 
     def log_payouts(self, state: TaskState) -> None:

@@ -184,7 +184,7 @@ class Sender:
             with self._changed:
                 while not self._is_due(end):
                     self._changed.wait(end - time.monotonic())
-                batch = [self._waiting[place] for place in range(min(BATCH, len(self._waiting)))]
+                batch = [self._waiting[index] for index in range(min(BATCH, len(self._waiting)))]
             if batch:
                 pause = self._sent(batch, pause)
             if self._has_ended and (self._is_down or not self._waiting):

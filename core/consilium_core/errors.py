@@ -3,10 +3,10 @@
 CoreError                   (ChainError derives from it)
 ├── ConfigInvalid           a configuration is missing, malformed or incomplete
 ├── KeystoreError           a secret file is missing, readable by others, or does not open with the password
-├── StoreMissing            a place of the artifact store does not answer: its artifacts are unknown
-├── StoreUnwritable         a place of the artifact store takes no files
+├── StoreMissing            a location of the artifact store does not answer: its artifacts are unknown
+├── StoreUnwritable         a location of the artifact store takes no files
 ├── MirrorUnsupported       the package that reads such a mirror is not installed
-├── ArtifactMissing         no place of the store has an artifact of that hash
+├── ArtifactMissing         no location of the store has an artifact of that hash
 ├── ArtifactCorrupt         an artifact's bytes do not have its hash
 ├── StarterLost             the process that forks others has ended
 └── NotSent                 a webhook or mail server did not take a message
@@ -41,7 +41,7 @@ class StoreUnwritable(CoreError, OSError):
         self.where, self.why = where, why
         super().__init__(
             f"cannot write to the artifact store at {where} ({why}); free space, correct its permissions, or name"
-            " another place first"
+            " another location first"
         )
 
 

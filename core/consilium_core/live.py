@@ -119,7 +119,7 @@ WORDS: Words = {
     "relay-ended": (
         "[yellow]the relay ended with status {status}, and is started again; its last log lines: {log}[/yellow]"
     ),
-    "place-failed": ("[yellow]{place} did not give {artifacts} artifact(s): {error}; another place did[/yellow]"),
+    "place-failed": ("[yellow]{place} did not give {artifacts} artifact(s): {error}; another location did[/yellow]"),
     "not-kept": "[yellow]cannot keep copies of artifacts in {place}: {error}[/yellow]",
     "round-failed": lambda f: f"[red]round {f['round']} failed here: {WAYS_OUT.get(f['error'], f['error'])}[/red]",
     "refused": "[yellow]the contract refused {call}: {error}[/yellow]",

@@ -1,4 +1,4 @@
-"""Structured logging: events with fields, one JSON object a line on standard output, or for a screen in its place.
+"""Structured logging: events with fields, one JSON object a line on standard output, or a screen instead.
 
 Logs have amounts, indices, names of phases and errors. They never have data, keys, or texts of foreign exceptions.
 """

@@ -59,9 +59,9 @@ class Party:
 
     def trace(self, task: int, round_: int | None) -> tuple[str, str]:
         """Ids of the trace and of its root span. The root's is empty for a trace of the task, which has none."""
-        place = f"consilium/{self.chain_id}/{self.contract.lower()}/{task}"
-        place += "" if round_ is None else f"/{round_}"
-        digest = hashlib.sha256(place.encode()).hexdigest()
+        identity = f"consilium/{self.chain_id}/{self.contract.lower()}/{task}"
+        identity += "" if round_ is None else f"/{round_}"
+        digest = hashlib.sha256(identity.encode()).hexdigest()
         return digest[:32], "" if round_ is None else digest[32:48]
 
 
@@ -110,12 +110,12 @@ def span(name: str, **given: Unpack[Facts]) -> Iterator[Facts]:
     meanwhile to the given ones.
     """
     tracer, above = _tracer, _open.get()
-    place = None if tracer is None else _place(tracer[1], given, above)
-    if tracer is None or place is None:
+    task_round = None if tracer is None else _task_round(tracer[1], given, above)
+    if tracer is None or task_round is None:
         yield given
         return
-    trace, root = tracer[1].trace(*place)
-    own = _Open(trace, secrets.token_hex(8), *place)
+    trace, root = tracer[1].trace(*task_round)
+    own = _Open(trace, secrets.token_hex(8), *task_round)
     token, began, clock = _open.set(own), time.time_ns(), time.monotonic_ns()
     try:
         yield given
@@ -128,7 +128,7 @@ def span(name: str, **given: Unpack[Facts]) -> Iterator[Facts]:
         tracer[0].take(_encoded(name, own, parent, began, began + time.monotonic_ns() - clock, given))
 
 
-def _place(party: Party, facts: Facts, above: _Open | None) -> tuple[int, int | None] | None:
+def _task_round(party: Party, facts: Facts, above: _Open | None) -> tuple[int, int | None] | None:
     """Task and round; None if the task is unknown."""
     task = facts.get("task", above.task if above else party.task)
     return None if task is None else (task, facts.get("round", above.round if above else None))
@@ -137,11 +137,11 @@ def _place(party: Party, facts: Facts, above: _Open | None) -> tuple[int, int | 
 def record(name: str, began: int, *, is_root: bool = False, **facts: Unpack[Facts]) -> None:
     """A span of a round that was open from `began`, in nanoseconds of Unix time, until now."""
     tracer = _tracer
-    place = None if tracer is None else _place(tracer[1], facts, None)
-    if tracer is None or place is None:
+    task_round = None if tracer is None else _task_round(tracer[1], facts, None)
+    if tracer is None or task_round is None:
         return
-    trace, root = tracer[1].trace(*place)
-    own = _Open(trace, root if is_root else secrets.token_hex(8), *place)
+    trace, root = tracer[1].trace(*task_round)
+    own = _Open(trace, root if is_root else secrets.token_hex(8), *task_round)
     tracer[0].take(_encoded(name, own, "" if is_root else root, began, max(began, time.time_ns()), facts))
 
 

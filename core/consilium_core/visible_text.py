@@ -38,9 +38,9 @@ def parse_name(text: str, most: int = MOST_OF_A_NAME) -> str:
         raise ValueError(f"it is empty: write 1 to {most} characters")
     if len(name) > most:
         raise ValueError(f"it has {len(name)} characters: shorten it to {most}")
-    for place, character in enumerate(name):
-        if why := _fault(character, name[:place]):
-            raise ValueError(f"character {place + 1} ({_code(character)}) {why}")
+    for index, character in enumerate(name):
+        if why := _fault(character, name[:index]):
+            raise ValueError(f"character {index + 1} ({_code(character)}) {why}")
     if name != " ".join(name.split()):
         raise ValueError("it begins or ends with a space, or has two in a row: remove them")
     if not any(unicodedata.category(character)[0] in "LNS" for character in name):
@@ -86,8 +86,8 @@ def shown_lines(text: str) -> str:
 def _shown(text: str, most: int | None) -> str:
     text = text if most is None or len(text) <= most else text[: most - 1] + CUT
     return "".join(
-        character if _fault(character, text[max(0, place - MOST_MARKS - 1) : place]) is None else _code(character)
-        for place, character in enumerate(text)
+        character if _fault(character, text[max(0, index - MOST_MARKS - 1) : index]) is None else _code(character)
+        for index, character in enumerate(text)
     )
 
 

@@ -1,4 +1,4 @@
-/** Builds the dashboard once in each language, with its own folder in place of src/strings. A page then loads no text of
+/** Builds the dashboard once in each language, with its own folder instead of src/strings. A page then loads no text of
  * another language, and none of a page that is not open. One index.html holds them all; public/first.js chooses, and
  * has the open page's files loaded beside the program's.
  */

@@ -75,8 +75,8 @@ def picture(browser: Browser, url: str, page: str, theme: str, size: tuple[int, 
     )
     shown = context.new_page()
     if page in WALLET_PAGES:
-        place = httpx.get(f"{url}/config.json").raise_for_status().json()
-        wallet = {"account": best_hospital(url), "chain": place["chain_id"], "node": place["chain_url"]}
+        config = httpx.get(f"{url}/config.json").raise_for_status().json()
+        wallet = {"account": best_hospital(url), "chain": config["chain_id"], "node": config["chain_url"]}
         shown.add_init_script(f"({WALLET})({json.dumps(wallet)})")
     shown.goto(f"{url}/#{page}")
     shown.wait_for_selector("h1")

@@ -23,8 +23,8 @@ class LabError(FaultError):
             " and run `consilium data fetch {data}` again; what was downloaded so far stays"
         ),
         "DataWrong": (
-            "{file} was refused: from {place} it has the SHA-256 {found} instead of {wanted}. Run the command again; if"
-            " it stays so, the publisher has changed the file: tell this project"
+            "{file} was refused: from {source} it has the SHA-256 {found} instead of {wanted}. Run the command again;"
+            " if it stays so, the publisher has changed the file: tell this project"
         ),
         "DataTooLong": "{url} sends more than {limit:,} bytes, and is not the expected file: nothing was kept",
         "DataUnreadable": "{path} is damaged, or not the expected file: remove it, and fetch it again",

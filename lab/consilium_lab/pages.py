@@ -97,10 +97,10 @@ def label_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
     low, high = axes.get_ylim()
     gap = (high - low) * LABEL_INCHES / (AXES_SHARE * axes.figure.get_figheight())
     ends = sorted(reversed(ends), key=lambda end: end[0])  # the first of equals stands on top
-    places = spread([value for value, _, _ in ends], gap, low + gap / 2, high - gap / 2)
-    for place, (value, label, colour) in zip(places, ends, strict=True):
+    heights = spread([value for value, _, _ in ends], gap, low + gap / 2, high - gap / 2)
+    for height, (value, label, colour) in zip(heights, ends, strict=True):
         axes.annotate(
-            f" {label}", (1, value), (1.05, place), xycoords=axes.get_yaxis_transform(), color=colour, fontsize=8.5,
+            f" {label}", (1, value), (1.05, height), xycoords=axes.get_yaxis_transform(), color=colour, fontsize=8.5,
             va="center", arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "relpos": (0, 0.5)},
         )  # fmt: skip
 
@@ -118,8 +118,8 @@ def spread(values: Sequence[float], gap: float, low: float, high: float) -> list
             mean, count = (mean * count + other * others) / (count + others), count + others
         pools.append((mean, count))
     highest = high - (len(values) - 1) * gap
-    places = [min(max(mean, low), highest) for mean, count in pools for _ in range(count)]
-    return [place + index * gap for index, place in enumerate(places)]
+    heights = [min(max(mean, low), highest) for mean, count in pools for _ in range(count)]
+    return [height + index * gap for index, height in enumerate(heights)]
 
 
 def svg(figure: Any) -> str:

@@ -73,7 +73,7 @@ def rows_again(columns: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for group in columns:
         count = max((len(value) for value in group.values() if isinstance(value, list)), default=1)
         rows += [
-            {name: value[place] if isinstance(value, list) else value for name, value in group.items()}
-            for place in range(count)
+            {name: value[index] if isinstance(value, list) else value for name, value in group.items()}
+            for index in range(count)
         ]
     return rows

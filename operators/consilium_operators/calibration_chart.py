@@ -51,10 +51,10 @@ def _curves(axes: Any, curves: Sequence[Calibration], importance: Sequence[Impor
 
 def _columns(axes: Any, curves: Sequence[Calibration], importance: Sequence[Importance], metric: str) -> None:
     shown = importance[:MOST_COLUMNS][::-1]
-    places = range(len(shown))
-    axes.barh(places, [one.mean for one in shown], color="#2f6f9f")
-    axes.hlines(places, [one.low for one in shown], [one.high for one in shown], color="#20242a", linewidth=1)
-    axes.set_yticks(places, [one.column for one in shown])
+    positions = range(len(shown))
+    axes.barh(positions, [one.mean for one in shown], color="#2f6f9f")
+    axes.hlines(positions, [one.low for one in shown], [one.high for one in shown], color="#20242a", linewidth=1)
+    axes.set_yticks(positions, [one.column for one in shown])
     axes.axvline(0, color="#8a8f98", linewidth=1)
     axes.set_xlabel(f"loss of {metric} with the column dealt to other rows")
     axes.spines[["top", "right"]].set_visible(False)

@@ -20,7 +20,7 @@ OWN = "the operator's"
 
 
 def with_evaluation(card: str, report: EvaluationReport, picture: str | None) -> str:
-    """The card with this evaluation in place of an earlier one. `picture`: the name of a file beside it."""
+    """The card with this evaluation instead of an earlier one. `picture`: the name of a file beside it."""
     before, found, after = card.partition(f"\n{TITLE}\n")
     rest = after[after.index("\n## ") :] if "\n## " in after else ""
     before = before if found else card.rstrip() + "\n"

@@ -4,7 +4,7 @@ The label decides the question: a few values are classes, many numbers an amount
 each, and a time with the column of its event a survival.
 
 Ranges become public with the task. They are rounded and widened here, and are still those of the table: `task_text`
-asks the operator to put values from the literature in their place.
+asks the operator to replace them by values from the literature.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class OperatorError(FaultError):
             " values. Try another mirror of the artifacts"
         ),
         "TrackingFailed": (
-            "the tracking server {place} did not take the task's points ({why}): check that it runs, and MLflow's"
+            "the tracking server {location} did not take the task's points ({why}): check that it runs, and MLflow's"
             " variables for its user. Then run the command again: it continues, and doubles nothing"
         ),
         "ColumnUnknown": "{path} has no column {column!r}: choose one of {known}",

@@ -223,7 +223,7 @@ def read_model(folder: Path) -> SavedModel:
 
 
 def add_files(folder: Path, added: dict[str, bytes]) -> None:
-    """Writes more files into a model's folder, or others in place of its own. Raises ModelFolderInvalid."""
+    """Writes more files into a model's folder, or others instead of its own. Raises ModelFolderInvalid."""
     index = read_model(folder).index
     files = {**index.files, **{name: hashlib.sha256(raw).hexdigest() for name, raw in added.items()}}
     for name, raw in (*added.items(), (INDEX, index.model_copy(update={"files": files}).written)):

@@ -128,9 +128,9 @@ def _what(predictor: Predictor) -> dict[str, Any]:
 
 def _problem(error: RowsInvalid | ClientError) -> Response:
     status = error.status if isinstance(error, RowsInvalid) else 422
-    place = {one: error.values[one] for one in ("row", "column")} if isinstance(error, CellError) else {}
-    place |= error.bounds if isinstance(error, RangeError) else {}
-    return _problem_of(status, name_of(error), str(error), place)
+    cell = {one: error.values[one] for one in ("row", "column")} if isinstance(error, CellError) else {}
+    cell |= error.bounds if isinstance(error, RangeError) else {}
+    return _problem_of(status, name_of(error), str(error), cell)
 
 
 def _http_problem(_: Request, error: Exception) -> Response:
@@ -138,6 +138,6 @@ def _http_problem(_: Request, error: Exception) -> Response:
     return _problem_of(refused.status_code, refused.detail, f"GET / describes the model; rows go to POST {PREDICT}", {})
 
 
-def _problem_of(status: int, title: str, detail: str, place: dict[str, Any]) -> Response:
-    content = {"type": "about:blank", "title": title, "status": status, "detail": detail, **place}
+def _problem_of(status: int, title: str, detail: str, cell: dict[str, Any]) -> Response:
+    content = {"type": "about:blank", "title": title, "status": status, "detail": detail, **cell}
     return JSONResponse(content, status, media_type="application/problem+json")

@@ -57,7 +57,7 @@ class Predictor:
         return self.predictions(examples_of(rows_of(body, schema, self.most_rows), schema, self.clamp))
 
     def read(self, path: Path, mapping: Path | None = None, own: str | None = None, labelled: bool = False) -> Used:
-        """The examples of a file or folder. `mapping`: in place of the model's own. `own`: as `Use` has it.
+        """The examples of a file or folder. `mapping`: instead of the model's own. `own`: as `Use` has it.
 
         Raises DataError, RangeError, and as `require_answers` does unless they are labelled.
         """

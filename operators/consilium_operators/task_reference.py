@@ -15,7 +15,7 @@ NOTES = {
     "data.features": "One for each column of a table, each under its own [[data.features]].",
     "summary": "Without this section round 0 counts nothing of rows, unless statistics are exact.",
     "privacy": "Without this section nothing bounds how much the sums show of a row.",
-    "data.question": "In the place of label and classes.",
+    "data.question": "Instead of label and classes.",
     "data.reader": "Without a mapping, hospitals and voters read their files by it.",
     "judging": "Scores are improvements over the round's base, in the metric's own unit.",
     "money": "Shares and slashes are basis points, hundredths of a percent.",

@@ -68,7 +68,7 @@ class SponsorSettings(AccountSettings):
 
 
 class IndexSettings(Section):
-    """Settings of the index: its place and its contracts."""
+    """Settings of the index: its folder and its contracts."""
 
     home: Annotated[Path, Field(description="folder for this process's own files, readable by its user alone")]
     deployment: Annotated[Path, Field(description="address book of the contracts")]

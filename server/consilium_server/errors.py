@@ -31,12 +31,12 @@ class ServerError(FaultError):
             " publish a round twice, and be slashed for it"
         ),
         "LeaseHeld": (
-            "another machine ({owner}) runs the aggregator of {place}: stop it there, or wait until its lease of half a"
-            " minute ends"
+            "another machine ({owner}) runs the aggregator of {task_key}: stop it there, or wait until its lease of"
+            " half a minute ends"
         ),
         "LeaseLost": (
-            "another machine runs the aggregator of {place} now, because this one did not renew its lease in time. All"
-            " goes on there: find out why the database did not answer here"
+            "another machine runs the aggregator of {task_key} now, because this one did not renew its lease in time."
+            " All goes on there: find out why the database did not answer here"
         ),
         "CertificatesUnusable": (
             "{path} {why}: restore it, or move its folder away. The next start then makes a new authority"

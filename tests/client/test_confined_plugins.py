@@ -195,7 +195,7 @@ def test_a_task_of_a_plug_in_goes_as_that_of_the_family_that_it_equals(perceptro
     tables = [Table(one, (one[:, 0] > RANDOM.random(len(one))).astype(np.int64)) for one in values]
     played = [
         simulate(text.encode(), dict(zip("ab", tables, strict=True)), {"v": tables[0]}, 7, compared=False,
-                 places=[tmp_path / "artifacts"]).rounds
+                 locations=[tmp_path / "artifacts"]).rounds
         for text in (own, family)
     ]  # fmt: skip
     for one, other in zip(*played, strict=True):

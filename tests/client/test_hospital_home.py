@@ -21,7 +21,7 @@ from raised_faults import raises_fault
 
 POLICY: dict[str, Any] = {"operators": "any", "models": "any", "columns": "any"}
 APPROVAL = Approval(
-    place="31337-0xcontract-7",
+    task_key="31337-0xcontract-7",
     spec_hash="ab" * 32,
     approved_at=datetime.datetime(2026, 11, 22, 9, 30, tzinfo=datetime.UTC),
     superlink="consilium.example:9092",
@@ -52,7 +52,7 @@ def test_places_of_artifacts_are_folders_below_the_home_and_urls(home: HospitalH
     again = HospitalHome.open(home.folder)
     assert again.settings.artifacts == expected
     again.approve(7, APPROVAL, b"")
-    assert again.node_settings(7, APPROVAL.place).artifacts == expected
+    assert again.node_settings(7, APPROVAL.task_key).artifacts == expected
     for nonsense in ("[]", "7", '"ftp://mirror.example"', '["copies", "https://user:hush@mirror.example"]'):
         path.write_text(path.read_text().replace(places, nonsense))
         with pytest.raises(ConfigInvalid, match="artifacts") as refused:
@@ -67,7 +67,7 @@ def test_the_owners_addresses_go_to_each_tasks_node(home: HospitalHome) -> None:
     path.write_text('notify = ["https://A.org/b", "mailto:a@B.org"]\n' + path.read_text() + mail)
     again = HospitalHome.open(home.folder)
     again.approve(7, APPROVAL, b"")
-    settings = again.node_settings(7, APPROVAL.place)
+    settings = again.node_settings(7, APPROVAL.task_key)
     assert settings.notify == ("https://a.org/b", "mailto:a@b.org")
     assert settings.mail is not None
     assert settings.mail.password_file == home.folder / "smtp"
@@ -107,16 +107,16 @@ def test_a_home_without_its_policy_allows_nothing(home: HospitalHome) -> None:
 
 def test_an_approval_is_read_back_until_it_is_withdrawn(home: HospitalHome) -> None:
     with raises_fault(OwnersRefusal, "NotApproved", match="hospital join 7"):
-        home.node_settings(7, APPROVAL.place)
+        home.node_settings(7, APPROVAL.task_key)
     home.approve(7, APPROVAL, b"authority")
     assert (home.approval(7), home.approved_tasks()) == (APPROVAL, [7])
-    settings = home.node_settings(7, APPROVAL.place)
+    settings = home.node_settings(7, APPROVAL.task_key)
     assert (settings.task, settings.approved, settings.policy) == (7, "ab" * 32, home.folder / "policy.toml")
     assert settings.flower.superlink == "consilium.example:9092"
     assert settings.flower.ca_certificate.read_bytes() == b"authority"
     home.withdraw(7)
     assert home.approved_tasks() == []
-    for late in (lambda: home.withdraw(7), lambda: home.node_settings(7, APPROVAL.place)):
+    for late in (lambda: home.withdraw(7), lambda: home.node_settings(7, APPROVAL.task_key)):
         with raises_fault(OwnersRefusal, "NotApproved"):
             late()
 

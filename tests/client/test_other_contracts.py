@@ -59,10 +59,11 @@ def home_of(task: TrainingTask, index: int, *stores: Path) -> HospitalHome:
 
 def approved(home: HospitalHome, ledger: Ledger, task: int) -> HospitalSettings:
     """The settings of a node after `join`."""
-    place = ledger.folder_name(task)
-    given: Any = {"place": place, "spec_hash": ledger.tasks.params(task).spec_hash.hex(), "superlink": "127.0.0.1:1"}
+    task_key = ledger.folder_name(task)
+    spec_hash = ledger.tasks.params(task).spec_hash.hex()
+    given: Any = {"task_key": task_key, "spec_hash": spec_hash, "superlink": "127.0.0.1:1"}
     home.approve(task, Approval(**given, approved_at=datetime(2026, 1, 1, tzinfo=UTC)), b"")
-    return home.node_settings(task, place)
+    return home.node_settings(task, task_key)
 
 
 def spent(home: HospitalHome) -> list[Charge]:
@@ -197,7 +198,7 @@ def test_what_the_chain_knows_and_no_file_explains_is_not_passed_over(
     second = propose_private(local_chain, tmp_path / "second", PRIVACY.replace("4.0", "3.5"), known=first.nodes[:1])
     with raises_fault(PrivacyError, "ChargesUnknown", match=r"add a mirror") as caught:
         second.start(0, max_epsilon=8.0)
-    assert (caught.value.values["place"], caught.value.values["rounds"]) == (
+    assert (caught.value.values["task_key"], caught.value.values["rounds"]) == (
         first.nodes[0].folder_name(first.task),
         "0, 1",
     )

@@ -95,9 +95,9 @@ def test_nodes_train_a_program_as_a_simulation_does(
     assert {path.name for path in artifacts.iterdir()} <= {path.name for path in (tmp_path / "copy").iterdir()}
 
 
-def simulated(raw: bytes, examples: list[Examples], places: list[Path]) -> Any:
+def simulated(raw: bytes, examples: list[Examples], locations: list[Path]) -> Any:
     judged = {"v": examples[0].chosen(np.arange(ROWS[0]) < 20)}
-    return simulate(raw, {"a": examples[0], "b": examples[1]}, judged, SEED, compared=False, places=places)
+    return simulate(raw, {"a": examples[0], "b": examples[1]}, judged, SEED, compared=False, locations=locations)
 
 
 def test_training_is_the_same_bit_by_bit_of_one_seed_with_dropout(section: tuple[str, Path]) -> None:

@@ -65,7 +65,7 @@ VOLUMES: list[tuple[str, Callable[[World], list[str]], str]] = [
     (
         "mask and image cover different places",
         cases(affine=AFFINE + np.eye(4, k=3)),
-        "imagesTr/a_0000.nii: the file does not cover the same place as another one of its case",
+        "imagesTr/a_0000.nii: the file does not cover the same region as another one of its case",
     ),
     (
         "a mask has a value that is no class",

@@ -114,7 +114,7 @@ def simulated(run: Run, data: DemoData) -> list[str]:
     hospitals, voters = examples_of(data.hospitals, data.schema), examples_of(data.held_out, data.schema)
     named = [{str(index): part for index, part in enumerate(parts)} for parts in (hospitals, voters)]
     return simulate(
-        (run.folder / "task.toml").read_bytes(), named[0], named[1], places=[run.folder / "artifacts"]
+        (run.folder / "task.toml").read_bytes(), named[0], named[1], locations=[run.folder / "artifacts"]
     ).bases
 
 

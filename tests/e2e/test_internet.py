@@ -138,7 +138,7 @@ def test_rounds_run_across_it_through_faults_and_nobody_loses_anything(tmp_path:
             assert network.operator.tasks.round_state(play.task, number).outcome is Outcome.SETTLED
         stranger = [
             *CONSILIUM, "verify", str(play.task), "1", "--artifacts", f"https://{MIRROR}",
-            "--rpc", f"http://{CHAIN}:{NODE_PORT}", "--address-book", str(network.place.deployment), "--json",
+            "--rpc", f"http://{CHAIN}:{NODE_PORT}", "--address-book", str(network.settings.deployment), "--json",
         ]  # fmt: skip
         trusting = child_environment() | {"SSL_CERT_FILE": str(network.pki.authority)}
         verified = network.host("stranger").run(stranger, timeout=120, env=trusting)

@@ -41,7 +41,7 @@ from typer.testing import CliRunner
 
 SUPERLINK, API, SPONSOR = "localhost", "api.example.org", "sponsor.example.org"  # the first is known on any machine
 PROTOBUF = "application/protobuf"
-PLACE = "31337-0x5FbDB2315678afecb367f032d93F642f64180aa3-1"
+TASK_KEY = "31337-0x5FbDB2315678afecb367f032d93F642f64180aa3-1"
 DAY = 86_400  # seconds
 PATIENCE = 90.0  # seconds for a SuperNode to start and to be heard, on a busy machine
 LIST = "control/list-nodes"
@@ -183,7 +183,7 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     home = tmp_path_factory.mktemp("proxied")
     authority = Authority(home / "authority")
     certificate, key = authority.sign(SUPERLINK, API, SPONSOR)
-    with SuperLink(home / "aggregator", free_port(), place=PLACE) as superlink, Events() as events:
+    with SuperLink(home / "aggregator", free_port(), task_key=TASK_KEY) as superlink, Events() as events:
         values = {
             "CERTIFICATE": certificate, "CERTIFICATE_KEY": key, "SUPERLINK_NAME": SUPERLINK,
             "SUPERLINK": superlink.address, "SUPERLINK_CA": superlink.certificates.authority, "API_NAME": API,
@@ -267,13 +267,15 @@ def test_a_ports_other_spellings_lead_nowhere(stand: Stand, target: str) -> None
 
 def test_a_superlink_names_its_task_through_the_proxy(stand: Stand) -> None:
     """Else a hospital with another task's address would be refused without a word."""
-    for path, task, why in (("", PLACE, None), (f"/{stand.number}", PLACE, None), ("", f"{PLACE}0", "another task")):
+    for path, task, why in (
+        ("", TASK_KEY, None), (f"/{stand.number}", TASK_KEY, None), ("", f"{TASK_KEY}0", "another task"),
+    ):  # fmt: skip
         found = why_shut_out(FleetAddress(SUPERLINK, stand.proxy.port, path), stand.authority.certificate, task)
         assert found is None if why is None else why in (found or "")
     wrong = FleetAddress(SUPERLINK, stand.proxy.port, "/1")
-    assert "nothing runs behind its proxy" in (why_shut_out(wrong, stand.authority.certificate, PLACE) or "")
+    assert "nothing runs behind its proxy" in (why_shut_out(wrong, stand.authority.certificate, TASK_KEY) or "")
     # Its answers to the aggregator and to hospitals that it knows have the name, too, and are otherwise Flower's.
-    assert PLACE.encode() in stand.ask(PULL)
+    assert TASK_KEY.encode() in stand.ask(PULL)
 
 
 @pytest.mark.parametrize("port", ["1", "22", "8080", "65535", "99999", "18446744073709551617", "9" * 4000])
@@ -485,8 +487,8 @@ def test_certificates_are_renewed_while_it_runs(stand: Stand, tmp_path: Path) ->
         here = Stand(proxy, stand.superlink, stand.authority, stand.events)
         assert status(here.ask("/v1/fleet/pull-messages")) == 502
         trusted.write_bytes(earlier + stand.superlink.certificates.authority.read_bytes())  # either will do
-        for made, place in zip(stand.authority.sign(SUPERLINK, days=60), (certificate, key), strict=True):
-            place.write_bytes(made.read_bytes())
+        for made, path in zip(stand.authority.sign(SUPERLINK, days=60), (certificate, key), strict=True):
+            path.write_bytes(made.read_bytes())
         proxy.reload()
         # Its earlier worker takes connections for a moment longer.
         until(lambda: tls_server(SUPERLINK, proxy.port, stand.authority.certificate).ends > time.time() + 59 * DAY)
@@ -555,7 +557,7 @@ def test_the_doctor_tells_whether_the_control_api_can_be_reached(
         "keystore": str(tmp_path / "none"), "password_file": str(tmp_path / "none"), "artifacts": str(tmp_path),
         "superlink_port": int(stand.superlink.address.split(":")[1]),
     }  # fmt: skip
-    chain_id, tasks, number = PLACE.split("-")
+    chain_id, tasks, number = TASK_KEY.split("-")
     others = {"token": tasks, "staking": tasks, "beacon": tasks, "sponsored_account": tasks}
     written = {"chain_id": int(chain_id), "first_block": 0, "tasks": tasks, **others}
     if is_numbered:

@@ -61,8 +61,8 @@ class Machines:
     def _await_lease(self) -> None:
         """As workers do, which look at it before they start an aggregator."""
         network, database = self.play.network, open_database(self._url)
-        place = network.treasury.folder_name(network.task)
-        until(lambda: holder(database, place) is None, 2 * LEASE)
+        task_key = network.treasury.folder_name(network.task)
+        until(lambda: holder(database, task_key) is None, 2 * LEASE)
         database.dispose()
 
 

@@ -110,7 +110,7 @@ class Network:
     operator: Ledger  # as who watches has it: by the chain itself, whatever becomes of the node in front of it
     deployment: Deployment
     pki: Pki
-    place: NetworkSettings
+    settings: NetworkSettings
     folder: Path
     accounts: dict[str, LocalAccount]
     api_port: int
@@ -137,7 +137,7 @@ class Network:
 
     @property
     def store(self) -> ArtifactStore:
-        return ArtifactStore(self.place.artifacts)
+        return ArtifactStore(self.settings.artifacts)
 
     def name_of(self, address: str) -> str:
         return next((name for name, account in self.accounts.items() if account.address == address), address)
@@ -189,7 +189,7 @@ class Network:
         for name, home in self.homes.items():
             if task not in home.approved_tasks():
                 approval = Approval(
-                    place=self.operator.folder_name(task),
+                    task_key=self.operator.folder_name(task),
                     spec_hash=params.spec_hash.hex(),
                     approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
                     superlink=f"{FLEET}:443/{self.superlink_port}" if self.machines else f"{FLEET}:443",
@@ -252,7 +252,7 @@ class Network:
     def _write_proxy(self, superlink: tuple[int, Path] | None) -> Path:
         operator = self.folder / "operator"
         authority = ensure_certificates(operator / "sponsor" / "tls").authority
-        return write_nginx(operator / "proxy", self.pki, self.place.artifacts, authority, superlink)
+        return write_nginx(operator / "proxy", self.pki, self.settings.artifacts, authority, superlink)
 
     # The account's machines
 
@@ -299,7 +299,7 @@ class Network:
         (other,) = [self.host(name).address for name in self.machines if name != machine]
         superlink = port, self.home_of(machine) / TLS / "ca.crt"
         folder = self.folder / machine / "proxy"
-        return write_nginx(folder, self.pki, self.place.artifacts, self.pki.authority, superlink, f"{other}:443")
+        return write_nginx(folder, self.pki, self.settings.artifacts, self.pki.authority, superlink, f"{other}:443")
 
     def logs(self) -> Path:
         return self.folder / "logs"
@@ -359,9 +359,9 @@ def _build(
     data = deal_wdbc(HOSPITALS, VOTERS, 0)
     artifacts = folder / "operator" / "artifacts"
     artifacts.mkdir(parents=True)
-    place = NetworkSettings(f"http://{CHAIN}:{NODE_PORT}", book, artifacts, operator.address)
+    settings = NetworkSettings(f"http://{CHAIN}:{NODE_PORT}", book, artifacts, operator.address)
     network = Network(
-        internet, services, data, operator, deployment, pki, place, folder, accounts,
+        internet, services, data, operator, deployment, pki, settings, folder, accounts,
         internet.reach("stranger", internet.hosts["operator"].address, 443), machines=machines,
     )  # fmt: skip
     spec = parse_task_spec(private_task(data, 1, WINDOWS))
@@ -384,7 +384,7 @@ def _make_hospitals(network: Network, spec: TaskSpec) -> None:
             "sponsor": {"url": f"https://{SPONSOR}", "ca_certificate": str(network.pki.authority)},
         }
         home = make_hospital(
-            network.place, folder / "home", network.accounts[name], (rows, network.data.schema), spec, more
+            network.settings, folder / "home", network.accounts[name], (rows, network.data.schema), spec, more
         )
         network.homes[name] = home
         network.host(name).let_nobody_in()
@@ -397,8 +397,8 @@ def _make_voters(network: Network, spec: TaskSpec, url: str) -> None:
         home = folder / "home"
         write_key(home, network.accounts[name])
         table = write_rows(rows, network.data.schema, home / "data")
-        settings = network.place.settings | {"artifacts": f"https://{MIRROR}", "data": table.name}
-        policy = network.place.policy(spec) | {"metrics": [spec.judging.metric]}
+        settings = network.settings.shared | {"artifacts": f"https://{MIRROR}", "data": table.name}
+        policy = network.settings.policy(spec) | {"metrics": [spec.judging.metric]}
         network.voter_homes[name] = VoterHome.create(home, settings, policy)
     stake = TASKS_OF_A_VOTER * spec.money.voter_bond * TOKEN
     with ThreadPoolExecutor() as several:
@@ -413,7 +413,7 @@ def _start_operator(network: Network, database: Path) -> None:
     database_url = _start_postgres(network, database)
     broker_url = _start_redis(network)
     network.add("proxy", "operator", ["nginx", "-c", str(network._write_proxy(None)), "-g", "daemon off;"])
-    common = network.place.settings | {"database_url": database_url}
+    common = network.settings.shared | {"database_url": database_url}
     write_key(folder / "aggregator", network.accounts["aggregator"])
     write_key(folder / "sponsor", network.accounts["sponsor"])
     worker = common | {"home": str(network.worker_home), "broker_url": broker_url}
@@ -427,8 +427,8 @@ def _start_operator(network: Network, database: Path) -> None:
         "worker": worker if network.machines else worker | key,
         "sponsor": {
             "home": str(folder / "sponsor"),
-            "chain_url": network.place.chain_url,
-            "deployment": str(network.place.deployment),
+            "chain_url": network.settings.chain_url,
+            "deployment": str(network.settings.deployment),
             "keystore": str(folder / "sponsor" / "key.json"),
             "password_file": str(folder / "sponsor" / "password"),
             "port": SPONSOR_PORT,

@@ -169,10 +169,10 @@ def test_processes_that_fall_together_start_one_by_one(processes: Processes, tmp
 
 def network_of(chain: LocalChain, folder: Path, hospitals: dict[str, HospitalHome]) -> StandingNetwork:
     store, raw = ArtifactStore(folder / "artifacts"), f'name = "theirs"\n{DATA}\n[model]\nname = "logistic"\n'
-    place = NetworkSettings(chain.node.url, folder / "deployment.json", folder / "artifacts", chain.treasury.address)
+    settings = NetworkSettings(chain.node.url, folder / "deployment.json", folder / "artifacts", chain.treasury.address)
     return StandingNetwork(
         options=options(folder), data=cast(DemoData, None), task_file=folder / "task.toml",
-        spec=parse_task_spec(raw.encode()), operator=chain.treasury, store=store, place=place,
+        spec=parse_task_spec(raw.encode()), operator=chain.treasury, store=store, settings=settings,
         aggregator=chain.treasury.address, hospitals=hospitals, voters={}, held_out=[folder / "voter-1.csv"],
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ from consilium_operators.errors import OperatorError
 from consilium_operators.model_folder import CARD, INDEX, MODEL, PROOF
 from consilium_operators.tracking.follower import Tracking, tracked_task
 from consilium_operators.tracking.mlflow_server import MlflowServer
-from consilium_operators.tracking.points import Place, Point, points_of
+from consilium_operators.tracking.points import Point, PointKey, points_of
 from consilium_operators.tracking.tensorboard_files import TensorBoardFiles
 from consilium_operators.watching import Entry, EventFeed
 from mlflow_driver import RecordingMlflow
@@ -80,13 +80,13 @@ def test_a_round_is_told_whole_when_the_next_begins() -> None:
 class Kept:
     """A tracker in memory."""
 
-    place = "here"
+    location = "here"
 
     def __init__(self) -> None:
         self.points: list[Point] = []
 
-    def kept(self) -> dict[Place, float]:
-        return {point.place: point.value for point in self.points}
+    def kept(self) -> dict[PointKey, float]:
+        return {point.key: point.value for point in self.points}
 
     def add(self, points: Sequence[Point]) -> None:
         self.points += points
@@ -242,7 +242,7 @@ def test_a_server_that_refuses_is_named_without_its_text(played: Played, server:
     with raises_fault(OperatorError, "TrackingFailed", match="PERMISSION_DENIED") as caught:
         MlflowServer(server.url, task)
     assert "a text of the server" not in str(caught.value)
-    assert caught.value.values["place"] == server.url
+    assert caught.value.values["location"] == server.url
 
 
 def test_nothing_is_reported_to_mlflows_makers() -> None:
@@ -268,8 +268,8 @@ def test_options_that_do_not_go_are_refused(played: Played, given: list[str], wo
 @pytest.mark.parametrize(("option", "module"), [("--mlflow", "mlflow"), ("--tensorboard", "tensorboard")])
 def test_a_missing_extra_is_named(played: Played, tmp_path: Path, option: str, module: str) -> None:
     script = "import sys; sys.modules[sys.argv.pop(1)] = None; from consilium_cli.main import main; main()"
-    place = "http://127.0.0.1:1" if option == "--mlflow" else str(tmp_path)
-    command = ["operator", "watch", str(played.task.task), "--rpc", played.chain.node.url, option, place]
+    location = "http://127.0.0.1:1" if option == "--mlflow" else str(tmp_path)
+    command = ["operator", "watch", str(played.task.task), "--rpc", played.chain.node.url, option, location]
     command += ["--address-book", str(played.folder / "book.json")]
     ran = subprocess.run([sys.executable, "-c", script, module, *command], capture_output=True, text=True)
     assert ran.returncode == 1, ran.stderr

@@ -173,7 +173,7 @@ class Rehearsal:
     def home(self, name: str) -> Path:
         return self.folder / "nodes" / name
 
-    def place(self, name: str) -> NetworkSettings:
+    def settings(self, name: str) -> NetworkSettings:
         return NetworkSettings(self.provider.of(name), self.book, self.artifacts, self.accounts["operator"].address)
 
     def ledger(self, name: str) -> Ledger:
@@ -275,10 +275,10 @@ class Rehearsal:
                 "drand_relays": [self.drand.relay],
             }
             self._hospital_homes[name] = make_hospital(
-                self.place(name), self.home(name), self.accounts[name], (rows, data.schema), spec, more
+                self.settings(name), self.home(name), self.accounts[name], (rows, data.schema), spec, more
             )
         for name, rows in zip(self.names("voter"), data.held_out, strict=True):
-            make_voter(self.place(name), self.home(name), self.accounts[name], (rows, data.schema), spec)
+            make_voter(self.settings(name), self.home(name), self.accounts[name], (rows, data.schema), spec)
 
     def __post_init__(self) -> None:
         self.sponsor_port, self.superlink_port = free_port(), free_port()

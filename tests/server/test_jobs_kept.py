@@ -435,15 +435,15 @@ def test_what_the_chain_names_is_copied_once_and_again_when_more_is_named(
     filed: FiledTask, local_chain: LocalChain, database: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pinning, "MOST_AT_ONCE", 10**6)  # other tests' tasks come first
-    mirror, places = tmp_path / "mirror", ["mirror"]
+    mirror, locations = tmp_path / "mirror", ["mirror"]
     store = ArtifactStore([tmp_path / "artifacts", mirror])
     assert store.has_writable_mirrors
     Indexer(reader(local_chain), database, store).catch_up()
     with reading(database) as connection:
         assert filed.task in [one.number for one in open_tasks(connection)]
-        lacking = [place for place in unpinned(connection, places, 0.0) if place[0] == filed.task]
+        lacking = [one for one in unpinned(connection, locations, 0.0) if one[0] == filed.task]
         assert lacking == [(filed.task, 0)]
-        named, mark = artifacts(connection, filed.task, 0, places)
+        named, mark = artifacts(connection, filed.task, 0, locations)
     assert (len(named.files), len(named.blobs)) == (1, 1)
     assert pin(store, named) == 2
     assert ArtifactStore(mirror).get_file(named.files[0]) == store.get_file(named.files[0])
@@ -452,7 +452,7 @@ def test_what_the_chain_names_is_copied_once_and_again_when_more_is_named(
     assert row is not None
     end(database, row, "me", 2.0, Ended(mark))
     with reading(database) as connection:
-        assert (filed.task, 0) not in unpinned(connection, places, 3.0)
+        assert (filed.task, 0) not in unpinned(connection, locations, 3.0)
         assert (filed.task, 0) in unpinned(connection, ["mirror", "another"], 3.0)
 
 

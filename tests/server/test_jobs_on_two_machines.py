@@ -38,7 +38,7 @@ def test_the_tasks_of_a_lost_machine_go_to_the_other_one(
         "artifacts": [str(tmp_path / "artifacts")], "first_superlink_port": free_ports(2), "database_url": url,
         "broker_url": redis_server.url,
     }  # fmt: skip
-    places = [chain.treasury.folder_name(task) for task in tasks]
+    task_keys = [chain.treasury.folder_name(task) for task in tasks]
     one, two = (Worker(chain, tmp_path / name, account, **settings) for name in ("one", "two"))
 
     def ports(worker: Worker) -> dict[str, int]:
@@ -55,23 +55,23 @@ def test_the_tasks_of_a_lost_machine_go_to_the_other_one(
             assert mine.machine == socket.gethostname()
             assert mine.is_here is not others.is_here
         assert [found.task for found in shown[0]] == tasks
-        assert sorted(before) == sorted(places)
+        assert sorted(before) == sorted(task_keys)
         assert len(set(before.values())) == 2
         time.sleep(3.0)  # several looks of each worker at each task
         started = one.told("aggregator-started") + two.told("aggregator-started")
         assert len(started) == 2
 
         # The machine with a task is lost. Its other half, if it has one, had its own task and goes on.
-        lost, left = (one, two) if places[0] in ports(one) else (two, one)
-        moving = [place for place in places if place in ports(lost)]
-        groups = [pid for place in moving if (pid := pid_in(lost.home / "tasks" / place)) is not None]
+        lost, left = (one, two) if task_keys[0] in ports(one) else (two, one)
+        moving = [task_key for task_key in task_keys if task_key in ports(lost)]
+        groups = [pid for task_key in moving if (pid := pid_in(lost.home / "tasks" / task_key)) is not None]
         lost.end(signal.SIGKILL)
         for group in groups:
             os.killpg(group, signal.SIGKILL)
-        until(lambda: set(ports(left)) == set(places))
+        until(lambda: set(ports(left)) == set(task_keys))
         until(lambda: len(left.told("aggregator-started")) == 2)
         assert ports(left) == before
-        journals = [left.home / "tasks" / place / "journal" for place in moving]
+        journals = [left.home / "tasks" / task_key / "journal" for task_key in moving]
         until(lambda: all(b'"event": "joined"' in journal.read_bytes() for journal in journals))
 
         # It comes back: its tasks stay where they are.
@@ -79,7 +79,7 @@ def test_the_tasks_of_a_lost_machine_go_to_the_other_one(
         until(lambda: len(lost.told("working")) == 2)
         time.sleep(5.0)
         assert len(lost.told("aggregator-started")) == len(moving)
-        assert [pid_in(lost.home / "tasks" / place) for place in moving] == [None] * len(moving)
+        assert [pid_in(lost.home / "tasks" / task_key) for task_key in moving] == [None] * len(moving)
 
 
 def test_what_one_machine_has_no_room_for_another_one_takes(

@@ -73,7 +73,8 @@ def as_written(before: Engine, ledger: Ledger, folder: Path) -> None:
     with newest.connect() as rows, writing(before) as connection:
         for table in Base.metadata.sorted_tables:
             if known.has_table(table.name):
-                columns = [table.c[one["name"]] for one in known.get_columns(table.name)]
+                named = {column.name: column for column in table.columns}
+                columns = [named[one["name"]] for one in known.get_columns(table.name)]
                 found = [dict(row) for row in rows.execute(select(*columns)).mappings()]
                 if found:
                     connection.execute(insert(table), found)

@@ -31,7 +31,7 @@ from raised_faults import raises_fault
 from sqlalchemy import Engine, select, text, update
 from worker_driver import until
 
-PLACE = "31337-0x00000000000000000000000000000000000000aa-3"
+TASK_KEY = "31337-0x00000000000000000000000000000000000000aa-3"
 KEY, OTHER_KEY = b"\x11" * 32, b"\x12" * 32
 SEALED = table_of(SealedSecretsRow)
 SECRETS = RoundSecrets(bytes(range(32)), {0: [(2**250 + 7, 5)], 2: [(1, 2**200)]}, {1: [GENERATOR]}, 0b11)
@@ -44,7 +44,7 @@ def database_url(postgres: Postgres) -> str:
 
 
 def lease(database: Engine, owner: str, renewal: float = 100.0) -> Lease:
-    return Lease(database, PLACE, 9_100, owner, renewal)
+    return Lease(database, TASK_KEY, 9_100, owner, renewal)
 
 
 @contextmanager
@@ -73,14 +73,14 @@ def is_lost(one: Lease) -> bool:
 
 def test_one_machine_at_a_time_has_a_task(database: Engine) -> None:
     with lease(database, "one"):
-        held = holder(database, PLACE)
+        held = holder(database, TASK_KEY)
         assert held is not None
         assert held.owner == "one"
         assert 0 <= held.seconds < 10 < held.left <= sharing.LEASE
         with raises_fault(ServerError, "LeaseHeld", match="another machine \\(one\\)"), lease(database, "two"):
             pass
         assert holder(database, "31337-0xbb-3") is None
-    assert holder(database, PLACE) is None
+    assert holder(database, TASK_KEY) is None
     with lease(database, "two") as second:
         second.require()
 
@@ -116,7 +116,7 @@ def test_a_machine_that_does_not_renew_loses_the_task_and_learns_it(
             with raises_fault(ServerError, "LeaseLost", match="All goes on there"):
                 first.require()
             first.__exit__()
-            held = holder(database, PLACE)
+            held = holder(database, TASK_KEY)
             assert held is not None
             assert held.owner == "second"  # the first one's end releases nothing of the second's
 
@@ -136,8 +136,8 @@ def test_a_home_takes_its_own_lease_again(database: Engine, tmp_path: Path) -> N
     owner = owner_of(tmp_path)
     assert owner_of(tmp_path) == known_owner(tmp_path) == owner
     assert owner_of(tmp_path / "other") != owner
-    assert take(database, PLACE, 9_100, owner)  # and is killed
-    assert not take(database, PLACE, 9_100, "two")
+    assert take(database, TASK_KEY, 9_100, owner)  # and is killed
+    assert not take(database, TASK_KEY, 9_100, "two")
     with lease(database, owner_of(tmp_path)) as again:
         again.require()
 
@@ -149,7 +149,7 @@ def test_without_the_database_a_machine_goes_on_and_says_so_once(
         with away(postgres, database):
             time.sleep(2.0)
             first.require()
-        until(lambda: (held := holder(database, PLACE)) is not None and held.left > sharing.LEASE - 1)
+        until(lambda: (held := holder(database, TASK_KEY)) is not None and held.left > sharing.LEASE - 1)
         first.require()
     told = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
     assert told == ["lease-not-renewed"]
@@ -173,8 +173,8 @@ def test_all_machines_have_one_port_for_a_task_and_another_for_each_task(databas
 # Secrets
 
 
-def secrets_at(folder: Path, database: Engine, key: bytes = KEY, place: str = PLACE) -> SharedSecrets:
-    return SharedSecrets(SecretFiles(folder), database, place, key)
+def secrets_at(folder: Path, database: Engine, key: bytes = KEY, task_key: str = TASK_KEY) -> SharedSecrets:
+    return SharedSecrets(SecretFiles(folder), database, task_key, key)
 
 
 def test_another_machine_has_the_secrets(database: Engine, tmp_path: Path) -> None:
@@ -215,19 +215,19 @@ def test_the_database_has_nothing_in_the_clear(postgres: Postgres, database: Eng
     forms = [seed, seed.hex().encode(), blinder.to_bytes(31, "big"), hex(blinder)[2:].encode(), KEY, KEY.hex().encode()]
     files = [path.read_bytes() for path in (postgres.folder / "data").rglob("*") if path.is_file()]
     assert [form for form in forms if any(form in content for content in files)] == []
-    assert any(PLACE.encode() in content for content in files)  # these are the files that have the row
+    assert any(TASK_KEY.encode() in content for content in files)  # these are the files that have the row
 
 
 @pytest.mark.parametrize("how", ["other account", "other task", "other round", "damaged", "cut", "empty"])
 def test_a_row_that_is_not_this_rounds_is_refused(database: Engine, tmp_path: Path, how: str) -> None:
     secrets_at(tmp_path / "one", database).store(1, SECRETS)
-    key, place, round_ = KEY, PLACE, 1
+    key, task_key, round_ = KEY, TASK_KEY, 1
     match how:
         case "other account":
             key = OTHER_KEY
         case "other task":
-            place = PLACE[:-1] + "4"
-            change: dict[str, object] = {"place": place}
+            task_key = TASK_KEY[:-1] + "4"
+            change: dict[str, object] = {"task_key": task_key}
         case "other round":
             round_ = 2
             change = {"round": 2}
@@ -240,7 +240,7 @@ def test_a_row_that_is_not_this_rounds_is_refused(database: Engine, tmp_path: Pa
     if how != "other account":
         with updating(database) as connection:
             connection.execute(update(SEALED).values(**change))
-    reader = secrets_at(tmp_path / "two", database, key, place)
+    reader = secrets_at(tmp_path / "two", database, key, task_key)
     if how != "other account":
         assert secrets_at(tmp_path / "one", database).of(1, None, 0b11) == SECRETS  # its own disk has them
     with pytest.raises(DecoysLost) as caught:
@@ -278,7 +278,7 @@ def test_while_the_database_is_away_a_round_goes_on_and_its_secrets_are_shared_l
     postgres: Postgres, database: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own, other = (secrets_at(tmp_path / name, database) for name in ("one", "two"))
-    with Lease(database, PLACE, 9_100, "one", 0.1, own.share):
+    with Lease(database, TASK_KEY, 9_100, "one", 0.1, own.share):
         with away(postgres, database):
             assert own.latest(1) is None
             own.store(1, SECRETS)
@@ -308,7 +308,7 @@ def test_an_upgrade_by_the_other_machine_costs_no_bond(database: Engine, tmp_pat
     with updating(database) as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     own, other = (secrets_at(tmp_path / name, database) for name in ("one", "two"))
-    with Lease(database, PLACE, 9_100, "one", 0.1, own.share) as held:
+    with Lease(database, TASK_KEY, 9_100, "one", 0.1, own.share) as held:
         own.store(1, SECRETS)
         assert other.latest(1) == SECRETS
         time.sleep(0.5)
@@ -336,22 +336,22 @@ def test_a_machine_that_lost_its_task_still_shares_what_it_published(
     """It was cut off from the database alone, so its publication may be on the chain."""
     monkeypatch.setattr(sharing, "LEASE", 0.3)
     own, other = (secrets_at(tmp_path / name, database) for name in ("one", "two"))
-    with Lease(database, PLACE, 9_100, "one", 0.5, own.share) as first:
+    with Lease(database, TASK_KEY, 9_100, "one", 0.5, own.share) as first:
         with away(postgres, database):
             own.store(1, SECRETS)
-        until(lambda: take(database, PLACE, 9_100, "two"))
+        until(lambda: take(database, TASK_KEY, 9_100, "two"))
         until(lambda: other.latest(1) == SECRETS)
         until(lambda: is_lost(first))
 
 
 def test_rows_of_an_ended_task_are_deleted_and_no_others(database: Engine, tmp_path: Path) -> None:
-    own, other = secrets_at(tmp_path / "a", database), secrets_at(tmp_path / "b", database, place="another")
+    own, other = secrets_at(tmp_path / "a", database), secrets_at(tmp_path / "b", database, task_key="another")
     for one in (own, other):
         one.store(1, SECRETS)
-    port_of(database, PLACE, lambda _: 9_100)
+    port_of(database, TASK_KEY, lambda _: 9_100)
     own.forget()
     with updating(database) as connection:
-        assert [row.place for row in connection.execute(select(SEALED))] == ["another"]
+        assert [row.task_key for row in connection.execute(select(SEALED))] == ["another"]
         assert list(connection.execute(select(table_of(AggregatorRow)))) == []
 
 

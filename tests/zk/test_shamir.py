@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from raised_faults import raises_fault
 
 SCALARS = st.integers(0, BLS_MODULUS - 1)
-PLACES = st.lists(st.integers(1, 256), min_size=1, max_size=24, unique=True)
+COORDINATES = st.lists(st.integers(1, 256), min_size=1, max_size=24, unique=True)
 
 
-@given(SCALARS, PLACES, st.data())
-def test_any_threshold_of_shares_give_the_secret(secret: int, places: list[int], data: st.DataObject) -> None:
-    threshold = data.draw(st.integers(1, len(places)))
+@given(SCALARS, COORDINATES, st.data())
+def test_any_threshold_of_shares_give_the_secret(secret: int, coordinates: list[int], data: st.DataObject) -> None:
+    threshold = data.draw(st.integers(1, len(coordinates)))
     coefficients = data.draw(st.lists(SCALARS, min_size=threshold - 1, max_size=threshold - 1))
-    shares = split(secret, coefficients, places)
-    chosen = data.draw(st.lists(st.sampled_from(places), min_size=threshold, unique=True))
-    assert recover({place: shares[place] for place in chosen}, threshold) == secret
+    shares = split(secret, coefficients, coordinates)
+    chosen = data.draw(st.lists(st.sampled_from(coordinates), min_size=threshold, unique=True))
+    assert recover({coordinate: shares[coordinate] for coordinate in chosen}, threshold) == secret
 
 
 @given(SCALARS, SCALARS, st.lists(SCALARS, min_size=1, max_size=6))
@@ -31,7 +31,7 @@ def test_fewer_shares_fit_any_secret(secret: int, other: int, coefficients: list
     del shares[threshold]
     with pytest.raises(SharesTooFew):
         recover(shares, threshold)
-    # The polynomial through the shares and the other secret, told by its value at one more place.
+    # The polynomial through the shares and the other secret, told by its value at one more coordinate.
     through = {BLS_MODULUS - 1: lagrange({0: other} | shares, BLS_MODULUS - 1)} | shares
     assert recover(through, threshold) == other
 
@@ -56,34 +56,34 @@ def test_a_wrong_share_among_more_than_needed_is_seen(
     shares[wrong] = (shares[wrong] + error) % BLS_MODULUS
     with raises_fault(SharesInvalid, "SharesInconsistent") as caught:
         recover(shares, threshold)
-    assert caught.value.values == {"places": tuple(range(1, threshold + 3)), "threshold": threshold}
+    assert caught.value.values == {"coordinates": tuple(range(1, threshold + 3)), "threshold": threshold}
 
 
 @given(SCALARS, st.lists(SCALARS, max_size=4), SCALARS, st.lists(SCALARS, max_size=4))
 def test_shares_add_up(first: int, one: list[int], second: int, other: list[int]) -> None:
     size = min(len(one), len(other))
     one, other = one[:size], other[:size]
-    places = range(1, size + 2)
-    left, right = split(first, one, places), split(second, other, places)
-    both = {place: (left[place] + right[place]) % BLS_MODULUS for place in places}
+    coordinates = range(1, size + 2)
+    left, right = split(first, one, coordinates), split(second, other, coordinates)
+    both = {coordinate: (left[coordinate] + right[coordinate]) % BLS_MODULUS for coordinate in coordinates}
     assert recover(both, size + 1) == (first + second) % BLS_MODULUS
 
 
-def test_fewer_places_than_the_threshold_get_shares_that_give_nothing() -> None:
+def test_fewer_coordinates_than_the_threshold_get_shares_that_give_nothing() -> None:
     with pytest.raises(SharesTooFew):
         recover(split(1, [1, 2], [1, 2]), 3)
 
 
 def test_what_is_out_of_range_is_refused_by_name() -> None:
     for bad in ([0, 1], [1, 1], [BLS_MODULUS, 1]):
-        with pytest.raises(ArgumentInvalid, match="places"):
+        with pytest.raises(ArgumentInvalid, match="coordinates"):
             split(1, [], bad)
     with pytest.raises(ArgumentInvalid, match="polynomial") as caught:
         split(BLS_MODULUS + 12_345, [], [1])
     assert "12345" not in str(caught.value)
     with pytest.raises(ArgumentInvalid, match="threshold"):
         recover({1: 1}, 0)
-    with pytest.raises(ArgumentInvalid, match="places"):
+    with pytest.raises(ArgumentInvalid, match="coordinates"):
         recover({0: 1}, 1)
     with pytest.raises(ArgumentInvalid, match="share") as caught:
         recover({1: BLS_MODULUS + 12_345}, 1)

@@ -212,8 +212,8 @@ def _parsed(path: Path, raw: bytes) -> tuple[_File, dict[str, Any]]:
         canonical(found)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, fault["loc"]))
-        why = shown(f"{place}: {fault['msg'].removeprefix('Value error, ')}" if place else fault["msg"], 200)
+        where = ".".join(map(str, fault["loc"]))
+        why = shown(f"{where}: {fault['msg'].removeprefix('Value error, ')}" if where else fault["msg"], 200)
     except ValueError as error:
         why = "it has text that is not Unicode" if isinstance(error, UnicodeError) else str(error)
     else:

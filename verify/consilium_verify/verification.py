@@ -272,15 +272,15 @@ class _Verification:
     def _cheaters(self) -> Check:
         if not could_testify(self._state):
             return unchecked(Name.CHEATERS, "the round ended before the accused could submit evidence")
-        place = self._params, self._round, self._state, self._books
+        common = self._params, self._round, self._state, self._books
         try:
             found = find_cheaters(self._ledger, self._store, self._task, self._round, self._state)
         except EvidenceMalformed as error:
-            return cheaters_follow(*place, {}, str(error))
+            return cheaters_follow(*common, {}, str(error))
         except RECORD_FAULTS as error:
             left = accusation(self._state) if self._state.named else "if a hospital broke a sum"
             return fails(Name.CHEATERS, f"the cheaters cannot be recomputed here: {error}\nunproven: {left}")
-        return cheaters_follow(*place, found)
+        return cheaters_follow(*common, found)
 
     # Model and settlement
 

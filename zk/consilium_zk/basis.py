@@ -86,9 +86,9 @@ class Shared(Basis):
 
     def spread(self, coordinates: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
         _require_coordinates(coordinates, self.size)
-        part, place = self.is_shared[start:stop], int(np.count_nonzero(self.is_shared[:start]))
+        part, first = self.is_shared[start:stop], int(np.count_nonzero(self.is_shared[:start]))
         found = np.zeros(stop - start)
-        found[part] = coordinates[place : place + int(np.count_nonzero(part))]
+        found[part] = coordinates[first : first + int(np.count_nonzero(part))]
         return found
 
     def gather(self, gradient: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -112,8 +112,8 @@ class Hashed(Basis):
 
     def spread(self, coordinates: Coordinates, start: int, stop: int) -> NDArray[np.float64]:
         _require_coordinates(coordinates, self.size)
-        places, against = self._part(start, stop)
-        found = coordinates[places]
+        indices, against = self._part(start, stop)
+        found = coordinates[indices]
         np.negative(found, out=found, where=against)
         return found
 
@@ -122,9 +122,9 @@ class Hashed(Basis):
 
     def gathered(self, values: NDArray[np.floating[Any]]) -> Coordinates:
         """As `gather`, but float64 (k,), of values float32 or float64 (p,), added in their order."""
-        places, against = self.drawn
+        indices, against = self.drawn
         signed = np.where(against, -values, values).astype(np.float64, copy=False)
-        found: Coordinates = np.bincount(places, signed, self.size).astype(np.float64, copy=False)
+        found: Coordinates = np.bincount(indices, signed, self.size).astype(np.float64, copy=False)
         return found
 
     @cached_property
@@ -137,13 +137,13 @@ class Hashed(Basis):
     def _part(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         if "drawn" not in self.__dict__:
             return self._drawn(start, stop)
-        places, against = self.drawn  # it trains: then all are drawn already
-        return places[start:stop], against[start:stop]
+        indices, against = self.drawn  # it trains: then all are drawn already
+        return indices[start:stop], against[start:stop]
 
     def _drawn(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         words = _words(self._key, self._stream, start, stop)
-        places = ((words >> np.uint32(1)).astype(np.uint64) * np.uint64(self.size)) >> np.uint64(31)
-        return places.view(np.int64), (words & np.uint32(1)).astype(np.bool_)
+        indices = ((words >> np.uint32(1)).astype(np.uint64) * np.uint64(self.size)) >> np.uint64(31)
+        return indices.view(np.int64), (words & np.uint32(1)).astype(np.bool_)
 
 
 class Blockwise(Basis):
@@ -161,7 +161,7 @@ class Blockwise(Basis):
         for part in self.parts:
             a, b = max(start, part.first), min(stop, part.first + part.values)
             if a < b:
-                own = coordinates[part.place : part.place + part.size]
+                own = coordinates[part.offset : part.offset + part.size]
                 found[a - start : b - start] = self._moved(part, own, a - part.first, b - part.first)
         return found
 
@@ -185,7 +185,7 @@ class Blockwise(Basis):
             if part.matrix is not None:
                 rows = own.reshape(-1, part.matrix.shape[1])
                 own = (rows @ part.matrix.T.astype(np.float32) * np.float32(self.factor)).reshape(-1)
-            found[part.place : part.place + part.size] = own
+            found[part.offset : part.offset + part.size] = own
         return found
 
 
@@ -214,7 +214,7 @@ class Cosines(Blockwise):
     """Each tensor, in chunks of n values, moves by `kept` of its n cosines (DCT-II), which are drawn for each tensor.
 
     A tensor counts as one row of values, and its rest of less than a chunk travels as it is. The first `kept` steps of
-    Fisher and Yates' shuffle of 0 … n - 1 draw the frequencies: step j swaps places j and
+    Fisher and Yates' shuffle of 0 … n - 1 draw the frequencies: step j swaps positions j and
     j + floor(word j · (n - j) / 2^32) of the tensor's key stream, whose nonce is the tensor's number. Coordinates of a
     chunk are in the order of the frequencies.
     """
@@ -286,13 +286,13 @@ class CountSketch(Basis):
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a tensor: `first` of its `values` parameters, and `place`, the first of its `size` coordinates.
+    """A part of a tensor: `first` of its `values` parameters, and `offset`, the first of its `size` coordinates.
     `matrix`: its public one, P, (r, columns); None if it travels as it is.
     """
 
     first: int
     values: int
-    place: int
+    offset: int
     size: int
     matrix: NDArray[np.float64] | None
 
@@ -302,7 +302,7 @@ class Part:
         if not parts:
             return cls(0, values, 0, size, matrix)
         last = parts[-1]
-        return cls(last.first + last.values, values, last.place + last.size, size, matrix)
+        return cls(last.first + last.values, values, last.offset + last.size, size, matrix)
 
 
 def low_rank_widths(shapes: Shapes, rank: int, dense: Sequence[str]) -> dict[str, int]:
@@ -340,11 +340,11 @@ def _signs(key: bytes, stream: int, columns: int, rank: int) -> NDArray[np.float
 
 
 def _frequencies(key: bytes, stream: int, chunk: int, kept: int) -> list[int]:
-    places = list(range(chunk))
+    order = list(range(chunk))
     for j, word in enumerate(_words(key, stream, 0, kept).tolist()):
         other = j + (word * (chunk - j) >> 32)
-        places[j], places[other] = places[other], places[j]
-    return sorted(places[:kept])
+        order[j], order[other] = order[other], order[j]
+    return sorted(order[:kept])
 
 
 @cache
@@ -373,8 +373,8 @@ def _cosines(chunk: int) -> NDArray[np.float64]:
 def _cosine(turns: Sequence[tuple[float, float]], step: int) -> float:
     """Of step / 2^(len(turns) - 1) right angles: the angles of its bits, added from the largest on."""
     cosine, sine = 1.0, 0.0
-    for place, (c, s) in enumerate(turns):
-        if step >> (len(turns) - 1 - place) & 1:
+    for bit, (c, s) in enumerate(turns):
+        if step >> (len(turns) - 1 - bit) & 1:
             cosine, sine = cosine * c - sine * s, sine * c + cosine * s
     return cosine
 

@@ -37,8 +37,8 @@ def round_words(chain_id: int, contract: bytes, task: int, round: int) -> bytes:
 
     Raises ArgumentInvalid, ShapeWrong.
     """
-    place = uint256("chain_id", chain_id), address("contract", contract)
-    return b"".join([*place, uint256("task", task), uint256("round", round)])
+    words = uint256("chain_id", chain_id), address("contract", contract), uint256("task", task), uint256("round", round)
+    return b"".join(words)
 
 
 def words_then_bytes(words: list[bytes], tail: bytes) -> bytes:

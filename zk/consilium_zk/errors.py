@@ -85,7 +85,7 @@ class SharesInvalid(FaultError, ZkError):
     MESSAGES: ClassVar[Mapping[str, str]] = {
         "ShareBundleInvalid": "the dealer is at fault: {reason}",
         "CiphertextInvalid": "this sender did not encrypt these bytes for this recipient in this context",
-        "SharesInconsistent": "the shares at {places} do not lie on one polynomial of threshold {threshold}",
+        "SharesInconsistent": "the shares at {coordinates} do not lie on one polynomial of threshold {threshold}",
     }
 
 

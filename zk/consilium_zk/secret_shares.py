@@ -98,17 +98,17 @@ class _Entries(Mapping[int, Entry]):
     """Entries of the wire form, parsed on access: most readers use one of many."""
 
     def __init__(self, raw: bytes, recipients: Collection[int]) -> None:
-        self._raw, self._places = raw, {index: place for place, index in enumerate(sorted(recipients))}
+        self._raw, self._positions = raw, {index: position for position, index in enumerate(sorted(recipients))}
 
     def __getitem__(self, index: int) -> Entry:
-        start = share_bundle_bytes(self._places[index])
+        start = share_bundle_bytes(self._positions[index])
         return parse_entry(self._raw[start : start + BYTES_PER_ENTRY])
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._places)
+        return iter(self._positions)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
 
 def deal(
@@ -125,12 +125,12 @@ def deal(
     recipients: encryption keys by hospital index, without the dealer. context: chain, contract, task, round. Raises
     ArgumentInvalid, KeyMalformed.
     """
-    places = [_place(index) for index in recipients]
-    by_kind = [split(root, own, places) for root, own in zip((roots.key, roots.own), coefficients, strict=True)]
+    coordinates = [_coordinate(index) for index in recipients]
+    by_kind = [split(root, own, coordinates) for root, own in zip((roots.key, roots.own), coefficients, strict=True)]
     entries = {}
     sender_key = public_key(private)
     for index, key in recipients.items():
-        shares = [_scalar(shared[_place(index)]) for shared in by_kind]
+        shares = [_scalar(shared[_coordinate(index)]) for shared in by_kind]
         digests = (_share_digest(shares[0]), _share_digest(shares[1]))
         entries[index] = Entry(
             seal(b"".join(shares), (private, sender_key), key, context + between(dealer, index)), digests
@@ -244,7 +244,7 @@ def recover_root(
     chosen = sorted(shares)[:threshold]
     if any(shares[index] >= BLS_MODULUS for index in chosen):
         raise SharesInvalid("ShareBundleInvalid", reason=f"its {kind.name.lower()} shares are outside the field")
-    root = recover({_place(index): shares[index] for index in chosen}, threshold)
+    root = recover({_coordinate(index): shares[index] for index in chosen}, threshold)
     shown = (
         mask_key(root) == share_bundle.key
         if kind is Kind.KEY
@@ -264,7 +264,7 @@ def _possession_context(dealer: int, context: bytes) -> bytes:
     return context + between(dealer, dealer)
 
 
-def _place(index: int) -> int:
+def _coordinate(index: int) -> int:
     """The coordinate of a hospital's share: never zero, where the secret is."""
     return index + 1
 

@@ -37,9 +37,9 @@ def copy_task(
     to: Path,
     on_progress: Callable[[int, int], None] = lambda sound, wanted: None,
 ) -> ArtifactsFound:
-    """Copies all artifacts of a task that the chain names. `to`: the folder in the first place of the store.
+    """Copies all artifacts of a task that the chain names. `to`: the folder in the first location of the store.
 
-    Raises Refused (TaskUnknown), ChainUnreachable, StoreUnwritable, and StoreMissing if no place answers.
+    Raises Refused (TaskUnknown), ChainUnreachable, StoreUnwritable, and StoreMissing if no location answers.
     """
     named = artifacts_of(ledger, task)
     try:

@@ -71,12 +71,12 @@ def require_precompiles(node: DeployNode) -> None:
                 )  # fmt: skip
 
 
-def same_but(left: bytes, right: bytes, places: Iterable[tuple[int, int]]) -> bool:
-    """True if two codes are equal outside `places`, each with start and length."""
+def same_but(left: bytes, right: bytes, ranges: Iterable[tuple[int, int]]) -> bool:
+    """True if two codes are equal outside `ranges`, each with start and length."""
     if len(left) != len(right):
         return False
     masked = [bytearray(left), bytearray(right)]
-    for start, length in places:
+    for start, length in ranges:
         for code in masked:
             code[start : start + length] = bytes(length)
     return masked[0] == masked[1]
@@ -157,14 +157,14 @@ def codes_at(node: DeployNode, deployment: Deployment) -> dict[ContractName, Cod
 
     Raises ChainUnreachable, ContractsNotBuilt.
     """
-    places: dict[ContractName, str] = {
+    addresses: dict[ContractName, str] = {
         "ConsiliumToken": deployment.token,
         "Staking": deployment.staking,
         deployment.beacon_kind: deployment.beacon,
         "Tasks": deployment.tasks,
         "SponsoredAccount": deployment.sponsored_account,
     }
-    found = {name: code_at(node, name, address) for name, address in places.items()}
+    found = {name: code_at(node, name, address) for name, address in addresses.items()}
     if found["Tasks"] is Code.SAME:
         further: dict[ContractName, str] = {"TaskRegistry": "registry", "TaskSettlement": "settlement"}
         for name, what in further.items():

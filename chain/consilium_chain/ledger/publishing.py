@@ -136,7 +136,7 @@ class RoundCalls:
     """The calls of one round that are not on chain yet. `encode` takes a function's name and its arguments."""
 
     def __init__(self, encode: Callable[..., str], task: int, round_: int, before: SaidBefore = NOTHING_SAID) -> None:
-        self._encode, self._place, self._before = encode, (task, round_), before
+        self._encode, self._task_round, self._before = encode, (task, round_), before
 
     def beginning(self, fate: CohortsFate, decoys: Decoys | None, committed: int) -> Priced:
         """The calls before any sum. `committed`: the bit map of hospitals that have committed."""
@@ -155,9 +155,9 @@ class RoundCalls:
         """The numbers of the cohort's blobs that are not published."""
         return [blob for blob in range(len(cohort.blobs)) if (cohort.index, blob) not in self._before.published]
 
-    def blob(self, cohort: PublishedCohort, blob: int, place: int, in_decoy_round: bool) -> Priced:
-        """Publishes the transaction's blob at this place."""
-        return self._shown(cohort, blob, in_decoy_round, self._call("publish", cohort.index, blob, place, 1))
+    def blob(self, cohort: PublishedCohort, blob: int, position: int, in_decoy_round: bool) -> Priced:
+        """Publishes the transaction's blob at this position."""
+        return self._shown(cohort, blob, in_decoy_round, self._call("publish", cohort.index, blob, position, 1))
 
     def digest(self, cohort: PublishedCohort, blob: int, in_decoy_round: bool) -> Priced:
         """Publishes a blob's versioned hash."""
@@ -187,7 +187,7 @@ class RoundCalls:
         return Priced([self._call("settle")], gas)
 
     def _call(self, name: str, *arguments: object) -> str:
-        return self._encode(name, *self._place, *arguments)
+        return self._encode(name, *self._task_round, *arguments)
 
 
 def _gas_to_sum(commitments: Commitments) -> int:

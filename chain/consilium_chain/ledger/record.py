@@ -80,8 +80,8 @@ class Record:
         found: dict[str, dict[int, Commitment]] = {}
         for event in self._events.of_tasks("PointsShown", taskId=task, round=round_):
             points = bytes(event.values["points"])
-            for place, index in enumerate(bytes(event.values["hospitals"])):
-                raw = points[place * COMMITMENT_BYTES :][:COMMITMENT_BYTES]
+            for position, index in enumerate(bytes(event.values["hospitals"])):
+                raw = points[position * COMMITMENT_BYTES :][:COMMITMENT_BYTES]
                 found.setdefault(nodes[index], {})[event.values["blob"]] = parse_commitment(raw)
         return found
 

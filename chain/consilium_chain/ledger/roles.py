@@ -113,8 +113,8 @@ class HospitalCalls:
         """Lets anybody commit this account's update, without ether of its own. One update per round."""
         connection, contract = self._contracts.connection, self._contracts.deployment.tasks
         share_bundle = keccak(update.share_bundle) if update.share_bundle else NO_SHARE_BUNDLE
-        place = connection.chain_id, contract, task, round_
-        return sign_update(connection.signer, *place, update.point_hashes, share_bundle, update.base)
+        signer, chain_id = connection.signer, connection.chain_id
+        return sign_update(signer, chain_id, contract, task, round_, update.point_hashes, share_bundle, update.base)
 
     def sign_statement(self, task: int, round_: int, statement: bytes) -> SignedStatement:
         return self._messages.statements(task, round_).sign(self._contracts.connection.signer, statement)

@@ -146,12 +146,12 @@ def find_cheaters(
 def _evidence(
     ledger: Ledger,
     store: ArtifactStore,
-    place: tuple[int, int],
+    task_round: tuple[int, int],
     case: Case,
     shown: Shown,
     submitted_evidence: tuple[Mapping[int, bytes], Mapping[int, bytes]],
 ) -> Evidence:
-    hospitals, statements = ledger.tasks.hospitals(place[0]), ledger.messages.statements(*place)
+    hospitals, statements = ledger.tasks.hospitals(task_round[0]), ledger.messages.statements(*task_round)
     for index, signed in shown.statements.items():
         if index not in case.commitments or not statements.is_by(hospitals[index].node, signed):
             raise EvidenceMalformed(f"hospital {index} did not sign its statement")

@@ -1,6 +1,6 @@
 """Fetches drand rounds from HTTP relays. No relay is trusted: each signature is verified.
 
-A relay is a URL with `{round}` in place of the round. This covers both versions of drand's HTTP API and any mirror
+A relay is a URL with `{round}` instead of the round. This covers both versions of drand's HTTP API and any mirror
 (https://docs.drand.love/developer/http-api). The answer is a JSON object with `round` and, in hexadecimal, `signature`.
 """
 
@@ -33,7 +33,7 @@ QUICKNET_RELAYS = (
 
 def _has_round(url: str) -> str:
     if ROUND_FIELD not in url:
-        raise ValueError(f"the URL of a relay must have {ROUND_FIELD} in place of the round")
+        raise ValueError(f"the URL of a relay must have {ROUND_FIELD} instead of the round")
     TypeAdapter(AnyHttpUrl).validate_python(url.replace(ROUND_FIELD, "1"))
     return url
 

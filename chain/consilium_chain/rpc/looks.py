@@ -42,7 +42,7 @@ def program(asked: Sequence[Asked]) -> bytes:
 
 
 def _code(asked: Sequence[Asked], at: int) -> bytes:
-    """`at`: the place of the first calldata. Between two steps the stack holds the end of what is written so far."""
+    """`at`: the offset of the first calldata. Between two steps the stack holds the end of what is written so far."""
     grow = _push(_WORD, 1) + _ADD
     code = [_NUMBER, _ZERO, _MSTORE, _TIMESTAMP, _push(_WORD, 1), _MSTORE, _push(2 * _WORD, 1)]
     for one in asked:

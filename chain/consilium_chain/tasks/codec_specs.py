@@ -28,8 +28,8 @@ from consilium_zk.errors import ArgumentInvalid
 from pydantic import Field
 
 REFUSED = {
-    "topk": "a hospital's own top-k is no codec: each hospital would send other places, so masks would not cancel, and"
-    ' the places tell of its rows; set its name to "sketch", which finds the largest in the sum, or to "hash"',
+    "topk": "a hospital's own top-k is no codec: each hospital would send other coordinates, so masks would not cancel,"
+    ' and the coordinates tell of its rows; set its name to "sketch", which finds the largest in the sum, or to "hash"',
 }
 
 

@@ -110,10 +110,10 @@ def noticed_harm(judging: JudgingSpec) -> float | None:
     found = noise(judging)
     if found is None:
         return None
-    place = bisect_left(
+    steps = bisect_left(
         range(_LOWEST), True, key=lambda k: _below(judging.accept_floor + k * STEP, found, judging) >= SURELY
     )
-    return round(place * STEP, 2)
+    return round(steps * STEP, 2)
 
 
 def unfairness(spec: TaskSpec) -> str:
@@ -203,8 +203,8 @@ def few_of_class(judging: JudgingSpec) -> str:
 
 def _highest(most: float, found: Noise, judging: JudgingSpec) -> float:
     """The highest threshold that honest cohorts miss with a chance of at most `most`; the chance falls with it."""
-    place = bisect_left(range(1, _LOWEST), True, key=lambda k: _below(-k * STEP, found, judging) <= most)
-    return round(-STEP * (place + 1), 2)
+    steps = bisect_left(range(1, _LOWEST), True, key=lambda k: _below(-k * STEP, found, judging) <= most)
+    return round(-STEP * (steps + 1), 2)
 
 
 def _below(limit: float, found: Noise, judging: JudgingSpec) -> float:

@@ -84,9 +84,9 @@ class LoraSpec(OnEncoder):
     def tensors(self, data: Data) -> dict[str, tuple[int, ...]]:
         shape, found = ENCODERS[self.encoder], dict[str, tuple[int, ...]]()
         for number, adapted in itertools.product(range(shape.layers), ("query", "value")):
-            place = f"encoder.encoder.layer.{number}.attention.self.{adapted}"
-            found[f"{place}.lora_A.default.weight"] = (self.rank, shape.width)
-            found[f"{place}.lora_B.default.weight"] = (shape.width, self.rank)
+            prefix = f"encoder.encoder.layer.{number}.attention.self.{adapted}"
+            found[f"{prefix}.lora_A.default.weight"] = (self.rank, shape.width)
+            found[f"{prefix}.lora_B.default.weight"] = (shape.width, self.rank)
         return found | layer("last", shape.width, data.outputs)
 
 
@@ -242,6 +242,6 @@ ModelSpec = Annotated[
 def _dense_tensors(layers: list[int]) -> dict[str, tuple[int, ...]]:
     """With a ReLU between two layers."""
     found: dict[str, tuple[int, ...]] = {}
-    for place, (a, b) in enumerate(itertools.pairwise(layers)):
-        found |= layer(str(2 * place), a, b)
+    for index, (a, b) in enumerate(itertools.pairwise(layers)):
+        found |= layer(str(2 * index), a, b)
     return found

@@ -1,9 +1,9 @@
 // Holds Slither's findings against their answers in `docs/static-analysis.md`: `npm run slither`. Fails on a finding without
-// an answer, and on an answer without its finding. Findings are told apart by detector and place, a function or a
+// an answer, and on an answer without its finding. Findings are told apart by detector and location, a function or a
 // variable, and counted there, so that lines may move.
 //
-// An answer is a list item under the detector's heading: "- `Place`, `Place` ×2: why this is right". SLITHER names the
-// executable.
+// An answer is a list item under the detector's heading: "- `Location`, `Location` ×2: why this is right". SLITHER
+// names the executable.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -14,10 +14,10 @@ const answersPath = join(root, '..', '..', 'docs', 'static-analysis.md')
 const slither = process.env.SLITHER ?? 'slither'
 
 // Contract.function, Contract.variable, or a contract by itself.
-function place({ type, name, type_specific_fields: { parent } }) {
+function locationOf({ type, name, type_specific_fields: { parent } }) {
   if (type === 'function') return `${parent.name}.${name}`
   if (!parent) return name
-  return parent.type === 'contract' ? `${parent.name}.${name}` : place(parent)
+  return parent.type === 'contract' ? `${parent.name}.${name}` : locationOf(parent)
 }
 
 function findings() {
@@ -31,7 +31,7 @@ function findings() {
   const report = JSON.parse(stdout)
   if (!report.success) throw new Error(`Slither failed: ${report.error}`)
   return (report.results.detectors ?? []).map(({ check, elements, description }) => ({
-    key: `${check}  ${place(elements[0])}`,
+    key: `${check}  ${locationOf(elements[0])}`,
     description: description.trim(),
   }))
 }

@@ -138,8 +138,8 @@ contract LibrariesTest is Test {
             if (given[i] < median) ++below;
             if (given[i] == median) ++equal;
         }
-        uint256 place = (given.length - 1) / 2;
-        vm.assertTrue(below <= place && place < below + equal);
+        uint256 position = (given.length - 1) / 2;
+        vm.assertTrue(below <= position && position < below + equal);
     }
 
     function test_lower_isLowerOfTwo() public pure {

@@ -88,10 +88,10 @@ def propose(
         typer.echo("\ndry run: nothing was sent")
         return
     operator = consilium.Operator(rpc, address_book, keystore=keystore, password_file=password_file)
-    places = locations_to_read(artifacts)
+    locations = locations_to_read(artifacts)
     named = None if aggregator is None else checked_address(aggregator, "--aggregator")
     proposed = operator.propose(
-        read, aggregator=named, artifacts=places, not_private=not_private, again=again, on_plan=show_plan,
+        read, aggregator=named, artifacts=locations, not_private=not_private, again=again, on_plan=show_plan,
         confirm=lambda plan: agrees_to(plan, yes, again),
     )  # fmt: skip
     show_proposed(proposed, read.spec, named)
@@ -184,13 +184,13 @@ def watch(
         raise typer.BadParameter("goes without --mlflow and --tensorboard", param_hint="--once")
     if mlflow is not None:
         _check_server(mlflow)
-    places = checked_locations(artifacts) if artifacts else []
+    locations = checked_locations(artifacts) if artifacts else []
     with on_terminal(WATCHED):
         if once:
             _log_status(task, consilium.status(task, rpc=rpc, address_book=address_book))
             return
         for event in consilium.watch(
-            task, rpc=rpc, address_book=address_book, mlflow=mlflow, tensorboard=tensorboard, artifacts=places
+            task, rpc=rpc, address_book=address_book, mlflow=mlflow, tensorboard=tensorboard, artifacts=locations
         ):
             emit(event.name, block=event.block, block_time=event.time, **event.values)
 
@@ -272,9 +272,9 @@ def download_model(
     onnx: Annotated[bool, typer.Option("--onnx", help="then write model.onnx, as export-onnx does")] = False,
 ) -> None:
     """Derives a task's model from chain and artifacts, checks each round as `consilium verify` does, and writes it."""
-    places = locations_to_read(artifacts)
+    locations = locations_to_read(artifacts)
     index = consilium.download_model(
-        task, output, artifacts=places, rpc=rpc, address_book=address_book, unverified=unverified,
+        task, output, artifacts=locations, rpc=rpc, address_book=address_book, unverified=unverified,
         measure_on=measure_on or (), replace=replace, mapping=mapping, on_report=_show_round,
     )  # fmt: skip
     typer.echo(f"the model after round {index.round} of {index.rounds}, SHA-256 of its parameters {index.sha256}")

@@ -55,13 +55,13 @@ class Source:
         """The file's name for a column, where the task has another, to follow the task's name."""
         return in_file(column, self.names.get(column))
 
-    def place(self, row: int, column: str) -> str:
-        """A cell's place, as errors have it. `row`: its line in a CSV file, else its row; from 1."""
+    def where(self, row: int, column: str) -> str:
+        """Where a cell is, as errors have it. `row`: its line in a CSV file, else its row; from 1."""
         at = {"CSV": f"line {row}", "query": f"row {row} of the query"}.get(self.kind, f"row {row}")
         return f"{at}, column {column}{self.called(column)}"
 
     def cell_error(self, fault: str, row: int, column: str) -> CellError:
-        return CellError(fault, path=self.path, at=self.place(row, column), row=row, column=column)
+        return CellError(fault, path=self.path, at=self.where(row, column), row=row, column=column)
 
 
 REQUEST = Source(Path("the request"), "JSON")  # of rows to predict for

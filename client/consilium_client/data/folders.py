@@ -104,11 +104,11 @@ def require_example(
         raise FolderError("FileUnexpected", file=folder / name)
 
 
-def _within(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
+def _within(subfolder: Path, folder: Path, under: str = "") -> dict[str, Path]:
     """All entries of a part of `folder`, and of the folders within it, by name. Raises FolderError (NamesAlike)."""
     paths: dict[str, Path] = {}
-    for part, _, _ in os.walk(place, onerror=_raise):  # it does not follow links
-        inner = Path(part).relative_to(place).as_posix()
+    for part, _, _ in os.walk(subfolder, onerror=_raise):  # it does not follow links
+        inner = Path(part).relative_to(subfolder).as_posix()
         paths |= named_paths(Path(part), folder, under if inner == "." else composed(f"{under}{inner}/"))
     return paths
 
@@ -164,10 +164,10 @@ def _listed(folder: Path, schema: DataSchema) -> Listing:
     return Listing(tuple(files[name] for name in sorted(files)), left_aside=len(paths) - len(files) - 1)
 
 
-def named_paths(place: Path, folder: Path, under: str = "") -> dict[str, Path]:
+def named_paths(subfolder: Path, folder: Path, under: str = "") -> dict[str, Path]:
     """The paths in one part of `folder`, by their names there. Raises FolderError (NamesAlike)."""
     found: dict[str, Path] = {}
-    for path in sorted(place.iterdir()):
+    for path in sorted(subfolder.iterdir()):
         if path.name.startswith("."):
             continue
         name = under + composed(path.name)

@@ -51,7 +51,7 @@ def named_reader(mapping: Path | None, schema: DataSchema) -> ReaderPlugin | Non
 
 
 def way_for(mapping: Mapping | None, schema: DataSchema) -> ReaderPlugin | Query | None:
-    """A mapping stands in the place of the task's reader."""
+    """A mapping is used instead of the task's reader."""
     return schema.reader if mapping is None else mapping.way
 
 

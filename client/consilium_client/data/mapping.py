@@ -185,7 +185,7 @@ class Mapping(Section):
 
     @property
     def way(self) -> ReaderPlugin | Query | None:
-        """Gives the columns in the place of a file."""
+        """Gives the columns instead of a file."""
         return self.reader or self.query
 
     def source(self, column: str) -> str | int | None:
@@ -377,7 +377,7 @@ def _in_words(name: str) -> str:
 
 
 def parse_mapping(raw: bytes, schema: DataSchema, what: str = "the mapping") -> Mapping:
-    """Raises MappingInvalid with every fault and its place."""
+    """Raises MappingInvalid with every fault, and where it is."""
     mapping = parse_toml(raw, Mapping, what, lambda why: DataError("MappingInvalid", why=why))
     mapping.require_fits(schema)
     return mapping

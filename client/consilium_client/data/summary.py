@@ -23,7 +23,7 @@ from consilium_client.data.series.stays import Stays, moments
 from consilium_client.data.table.reader import Table
 from consilium_client.data.text.reader import TextSet
 
-Places = NDArray[np.int64]  # (n,), the count of a part that each row is in
+Indices = NDArray[np.int64]  # (n,), the count of a part that each row is in
 LEAST_COUNT = 0.5  # rows: of an answer that nobody counts
 
 
@@ -34,13 +34,13 @@ def counts_of(examples: Examples, spec: TaskSpec) -> NDArray[np.int64]:
     parts, bins = spec.summary_parts, spec.summary.bins
     of_columns = (part for part in parts[1:] if not part.answers)
     found = [np.array([examples.rows])]
-    for part, places in zip(of_columns, _places(examples, spec, bins), strict=True):
-        found.append(np.bincount(places, minlength=len(part.counts)))
+    for part, indices in zip(of_columns, _indices(examples, spec, bins), strict=True):
+        found.append(np.bincount(indices, minlength=len(part.counts)))
     found += [_of_answers(examples.labels, spec.data.asked, part, bins) for part in parts if part.answers]
     return np.concatenate(found).astype(np.int64)
 
 
-def _places(examples: Examples, spec: TaskSpec, bins: int) -> Iterator[Places]:
+def _indices(examples: Examples, spec: TaskSpec, bins: int) -> Iterator[Indices]:
     """By column."""
     if isinstance(examples, Table):
         start = 0
@@ -67,22 +67,22 @@ def _places(examples: Examples, spec: TaskSpec, bins: int) -> Iterator[Places]:
         yield np.clip([len(text).bit_length() - 1 for text in examples.texts], 0, len(LENGTHS) - 2)
 
 
-def _of_unit(values: NDArray[np.float64], bins: int) -> Places:
+def _of_unit(values: NDArray[np.float64], bins: int) -> Indices:
     """Values in [0, 1]; NaN after the last part."""
-    places = np.minimum(np.floor(np.nan_to_num(values) * bins), bins - 1)
-    return np.where(np.isnan(values), bins, places).astype(np.int64)
+    indices = np.minimum(np.floor(np.nan_to_num(values) * bins), bins - 1)
+    return np.where(np.isnan(values), bins, indices).astype(np.int64)
 
 
-def _of_shares(shares: NDArray[np.float64]) -> Places:
+def _of_shares(shares: NDArray[np.float64]) -> Indices:
     """Shares of an image, from 0 to 1."""
-    places = np.minimum(np.searchsorted(SHARES, 100 * shares, side="right"), len(SHARES) - 1) - 1
-    return np.where(shares > 0, places, 0)
+    indices = np.minimum(np.searchsorted(SHARES, 100 * shares, side="right"), len(SHARES) - 1) - 1
+    return np.where(shares > 0, indices, 0)
 
 
-def _of_codes(block: NDArray[np.float64]) -> Places:
+def _of_codes(block: NDArray[np.float64]) -> Indices:
     """Columns of 0 or 1 for all codes but the first (n, codes - 1); NaN after the last code."""
-    places = np.where(block.any(axis=1), block.argmax(axis=1) + 1, 0)
-    return np.where(np.isnan(block[:, 0]), block.shape[1] + 1, places).astype(np.int64)
+    indices = np.where(block.any(axis=1), block.argmax(axis=1) + 1, 0)
+    return np.where(np.isnan(block[:, 0]), block.shape[1] + 1, indices).astype(np.int64)
 
 
 def _of_answers(labels: Labels, asked: Question, part: Part, bins: int) -> NDArray[np.int64]:
@@ -90,15 +90,15 @@ def _of_answers(labels: Labels, asked: Question, part: Part, bins: int) -> NDArr
     if isinstance(asked, Multilabel):
         return np.asarray(labels.sum(axis=0), np.int64)
     if isinstance(asked, Regression):
-        places = _of_unit((labels[:, 0] - asked.min) / (asked.max - asked.min), bins)
+        indices = _of_unit((labels[:, 0] - asked.min) / (asked.max - asked.min), bins)
     elif isinstance(asked, Survival):
-        places = _of_times(labels, asked)
+        indices = _of_times(labels, asked)
     else:
-        places = labels.astype(np.int64)
-    return np.bincount(places, minlength=size)
+        indices = labels.astype(np.int64)
+    return np.bincount(indices, minlength=size)
 
 
-def _of_times(labels: Labels, asked: Survival) -> Places:
+def _of_times(labels: Labels, asked: Survival) -> Indices:
     """Events by interval; then rows without one by the intervals that they certainly survived. An event at a bound is
     in the interval that ends there.
     """

@@ -52,22 +52,22 @@ def evaluate_node(
     if not isinstance(settings, HospitalAccountSettings):
         rows = read_held_out(settings.data, task.spec, settings.mapping)
         return evaluate_own(ledger, store, task, rows, seed=seed)
-    place = ledger.folder_name(task.number)
-    settings = require_never_trained(settings, task.number, place)
+    task_key = ledger.folder_name(task.number)
+    settings = require_never_trained(settings, task.number, task_key)
     kept, held_out = keep_out(settings, read_examples(settings.data, task.spec.data, settings.mapping))
     if held_out is None:
         raise DataError("TooFewRows", rows=0, at_least=1)
-    local = settings.home / "memory" / place / LOCAL_TENSORS
+    local = settings.home / "memory" / task_key / LOCAL_TENSORS
     return evaluate_own(
         ledger, store, task, held_out, trained_on=kept if alone else None,
         local=local if task.spec.training.local and local.exists() else None, seed=seed,
     )  # fmt: skip
 
 
-def signed(settings: DataSettings, own: OwnEvaluation, place: str) -> SiteReport:
+def signed(settings: DataSettings, own: OwnEvaluation, task_key: str) -> SiteReport:
     """The report, which the home keeps. Raises as `share` does, and PolicyInvalid, KeystoreError."""
     account = open_keystore(settings.keystore, settings.password_file)
-    return share(own, _role(settings), _policy(settings), account, _kept(settings, place))
+    return share(own, _role(settings), _policy(settings), account, _kept(settings, task_key))
 
 
 def note_leaving(settings: DataSettings, report: SiteReport, to: str) -> None:
@@ -105,11 +105,11 @@ def _handed_in(settings: DataSettings, ledger: Ledger, store: ArtifactStore, num
         raise OwnersRefusal("SharingNotAllowed", why='`share_evaluation` is "never"')
     task = load_task(ledger, store, number)
     require_allowed(policy, task.spec)
-    place = ledger.folder_name(number)
-    if (kept := _kept(settings, place)).exists():  # from before a restart, or by `evaluate --share`
+    task_key = ledger.folder_name(number)
+    if (kept := _kept(settings, task_key)).exists():  # from before a restart, or by `evaluate --share`
         report = parse_site_report(kept.read_bytes())
     else:
-        report = signed(settings, evaluate_node(settings, ledger, store, task), place)
+        report = signed(settings, evaluate_node(settings, ledger, store, task), task_key)
     if settings.report_to is None:
         return "node.toml has no report_to"
     url = f"{settings.report_to}/v1/tasks/{number}/site-reports"
@@ -139,8 +139,8 @@ async def _post(url: str, content: bytes) -> int:
         return NO_ANSWER
 
 
-def _kept(settings: DataSettings, place: str) -> Path:
-    return settings.home / SHARED / f"{place}.json"
+def _kept(settings: DataSettings, task_key: str) -> Path:
+    return settings.home / SHARED / f"{task_key}.json"
 
 
 def _role(settings: DataSettings) -> NodeRole:

@@ -41,9 +41,9 @@ def subgroups(table: Table, schema: TableSchema) -> Iterator[tuple[str, NDArray[
         if feature.name in schema.subgroups and isinstance(feature, CategoryFeature):
             codes = table.features[:, block][:, : len(feature.values) - 1]
             missing: NDArray[np.bool_] = np.asarray(np.isnan(codes).any(axis=1))
-            places = np.where(codes.any(axis=1), 1 + np.argmax(codes, axis=1), 0)
-            for place, name in enumerate(feature.names):
-                own: NDArray[np.bool_] = ~missing & (places == place)
+            indices = np.where(codes.any(axis=1), 1 + np.argmax(codes, axis=1), 0)
+            for index, name in enumerate(feature.names):
+                own: NDArray[np.bool_] = ~missing & (indices == index)
                 if own.any():
                     yield f"{feature.name} = {name}", own
             if missing.any():

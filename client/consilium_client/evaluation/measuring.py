@@ -47,9 +47,9 @@ class Rows:
         """Those of `of` (n,). Each `number` has its own draws. Raises TooFewRows."""
         (answers, predictions), rows = self.found.answers(self.labels), self.found.rows
         random, part = np.random.default_rng([self.seed, number]), of if rows is None else of[rows]
-        places = None if rows is None else np.unique(rows[part], return_inverse=True)[1]
+        numbers = None if rows is None else np.unique(rows[part], return_inverse=True)[1]
         objective = objective_of(self.schema)
-        measures = measured(answers[part], predictions[part], objective, random, self.resamples, places)
+        measures = measured(answers[part], predictions[part], objective, random, self.resamples, numbers)
         own = self.labels[of]
         return Group(name=name, rows=len(own), classes=dict(answers_of(self.schema).counts(own)), measures=measures)
 
@@ -116,10 +116,10 @@ def calibration(labels: Labels, predictions: Predictions, asked: Question) -> tu
 
 def _curve(name: str, is_class: NDArray[np.bool_], likely: NDArray[np.float64]) -> Calibration:
     edges = np.linspace(0.0, 1.0, BINS + 1)
-    places = np.searchsorted(edges[1:-1], likely)
+    indices = np.searchsorted(edges[1:-1], likely)
     bins = tuple(
-        _bin(edges[at : at + 2].tolist(), is_class[places == at], likely[places == at])
-        for at in np.unique(places).tolist()
+        _bin(edges[at : at + 2].tolist(), is_class[indices == at], likely[indices == at])
+        for at in np.unique(indices).tolist()
     )
     error = sum(one.rows * abs(one.predicted - one.observed) for one in bins) / len(is_class)
     return Calibration(class_name=name, error=error, bins=bins)

@@ -107,22 +107,22 @@ def start_with(spec: TaskSpec, parts: Sequence[Examples], seed: int) -> Vector:
     return start_of(spec, seed, counted_start(sums, spec))
 
 
-def note_trained(settings: HospitalAccountSettings, place: str) -> None:
+def note_trained(settings: HospitalAccountSettings, task_key: str) -> None:
     """Notes the share of rows that a task's training leaves out. A smaller one from before stays."""
-    path, before = settings.home / TRAINED_WITHOUT / place, trained_without(settings, place)
+    path, before = settings.home / TRAINED_WITHOUT / task_key, trained_without(settings, task_key)
     if before is None or settings.held_out < before:
         write_private_file(path, repr(settings.held_out))
 
 
-def trained_without(settings: HospitalAccountSettings, place: str) -> float | None:
+def trained_without(settings: HospitalAccountSettings, task_key: str) -> float | None:
     """The share of rows that no round of the task trained on; None if this home never trained in it."""
-    path = settings.home / TRAINED_WITHOUT / place
+    path = settings.home / TRAINED_WITHOUT / task_key
     return float(read_private_file(path)) if path.exists() else None
 
 
-def require_never_trained(settings: HospitalAccountSettings, task: int, place: str) -> HospitalAccountSettings:
+def require_never_trained(settings: HospitalAccountSettings, task: int, task_key: str) -> HospitalAccountSettings:
     """The settings with the share of rows that the task never trained on. Raises ClientError (NothingHeldOut)."""
-    share = min(settings.held_out, trained_without(settings, place) or 0.0)
+    share = min(settings.held_out, trained_without(settings, task_key) or 0.0)
     if share == 0:
         raise ClientError("NothingHeldOut", task=task)
     return settings.model_copy(update={"held_out": share})

@@ -31,7 +31,7 @@ class Memory(ABC):
 
     @abstractmethod
     def keep(self, kind: str, round_: int, values: NDArray[Any]) -> None:
-        """Keeps it, in place of an earlier one of the round; only the latest two remain."""
+        """Keeps it, instead of an earlier one of the round; only the latest two remain."""
 
     @abstractmethod
     def recall(self, kind: str, before: int, size: int) -> tuple[int, NDArray[Any]] | None:

@@ -97,7 +97,7 @@ class RelayLink:
 
     def __init__(self, context: Context, answer: Callable[[RoundRequest], RoundReply]) -> None:
         self._context, self._answer = context, answer
-        self._place = context.ledger.folder_name(context.task.number)
+        self._task_key = context.ledger.folder_name(context.task.number)
         self.settings = context.settings
         self.reached, self.requested = threading.Event(), -1
         self.unreachable, self._checked_at = "", -CHECK_INTERVAL
@@ -147,7 +147,7 @@ class RelayLink:
             return
         self._checked_at = now
         superlink, authority = self.settings.flower.superlink, self.settings.flower.ca_certificate
-        why = self._why_unknown() or why_shut_out(fleet_address(superlink), authority, self._place) or ""
+        why = self._why_unknown() or why_shut_out(fleet_address(superlink), authority, self._task_key) or ""
         if why and why != self.unreachable:
             emit("superlink-unreachable", superlink=superlink, why=why)
         elif self.unreachable and not why:

@@ -202,7 +202,7 @@ class Training:
         if context.settings.trial_seed is not None and context.ledger.connection.chain_id != CHAIN_ID:
             raise ClientError("TrialNotLocal", chain_id=context.ledger.connection.chain_id)
         self.record = PublicRecord(context.ledger, context.store, context.task)
-        self._place = context.name
+        self._task_key = context.name
         self._folder = context.settings.home / "memory" / context.name
         self._memory = OnDisk(self._folder)
         self._updates = Updates(self._spec, self.record, self._memory)
@@ -221,7 +221,7 @@ class Training:
         if round_ == STATISTICS_ROUND:
             self.privacy.give_statistics()
             return statistics_blobs(self.examples, spec, self._summary() if spec.summary_variance else None)
-        note_trained(self._settings, self._place)
+        note_trained(self._settings, self._task_key)
         seeds = RoundSeeds.of(self._settings.trial_seed, round_)
         return self._updates.blobs(round_, local_update(round_, self.record.base(round_)), seeds.rounding)
 

@@ -165,13 +165,13 @@ def he_normal(seed: int, layers: Iterable[tuple[int, int]]) -> Vector:
     By numpy's PCG64: torch's own generator is one per process, and other draws from it would move the start.
     """
     generator, layers = np.random.Generator(np.random.PCG64(seed)), list(layers)
-    found, place = np.zeros(sum((inputs + 1) * outputs for inputs, outputs in layers), dtype=np.float32), 0
+    found, offset = np.zeros(sum((inputs + 1) * outputs for inputs, outputs in layers), dtype=np.float32), 0
     for inputs, outputs in layers:
-        end = place + inputs * outputs
-        for start in range(place, end, _DRAWN):  # a part at a time: doubles of a whole layer would take thrice as much
+        end = offset + inputs * outputs
+        for start in range(offset, end, _DRAWN):  # a part at a time: doubles of a whole layer would take thrice as much
             part = generator.standard_normal(min(_DRAWN, end - start)) * np.sqrt(2.0 / inputs)
             found[start : start + len(part)] = part
-        place = end + outputs
+        offset = end + outputs
     return found
 
 

@@ -53,9 +53,9 @@ def area(is_one: NDArray[np.bool_], likely: NDArray[np.float64]) -> float:
     """Chance that a random row of one ranks above a random other row, ties counting half. Both exist."""
     positives = int(np.count_nonzero(is_one))
     negatives = len(is_one) - positives
-    _, place, counts = np.unique(likely, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(likely, return_inverse=True, return_counts=True)
     mean_rank = np.cumsum(counts) - (counts - 1) / 2  # ties share the mean of their ranks
-    rank_sum = float(mean_rank[place][is_one].sum())
+    rank_sum = float(mean_rank[inverse][is_one].sum())
     return (rank_sum - positives * (positives + 1) / 2) / (positives * negatives)
 
 
@@ -107,8 +107,8 @@ def calibration_error(labels: NDArray[np.int64], probabilities: NDArray[np.float
         likely, right = probabilities[:, 1], labels == 1
     else:
         likely, right = probabilities.max(axis=1), predicted(probabilities) == labels
-    places = np.searchsorted(BIN_EDGES, likely)
-    gaps = np.bincount(places, weights=likely - right, minlength=len(BIN_EDGES) + 1)
+    bins = np.searchsorted(BIN_EDGES, likely)
+    gaps = np.bincount(bins, weights=likely - right, minlength=len(BIN_EDGES) + 1)
     return float(np.abs(gaps).sum() / len(labels))
 
 

@@ -41,7 +41,7 @@ def loss(logits: torch.Tensor, targets: torch.Tensor, reduction: Literal["mean",
 def likelihoods(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Of each token the probability of the next one, and of the likeliest other one: (n, t, 2)."""
     shares = softmax(logits, dim=-1)
-    place = targets.clamp(min=0).unsqueeze(-1)
-    own = shares.gather(-1, place)
-    others = shares.scatter(-1, place, -1.0).amax(dim=-1, keepdim=True)
+    index = targets.clamp(min=0).unsqueeze(-1)
+    own = shares.gather(-1, index)
+    others = shares.scatter(-1, index, -1.0).amax(dim=-1, keepdim=True)
     return torch.cat([own, others], dim=-1)

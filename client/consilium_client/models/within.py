@@ -42,7 +42,7 @@ class _ByBlocks(_Map):
             number = int(np.searchsorted(ends, part.first, side="right"))
             first = part.first - int(ends[number]) + sizes[number]
             matrix = None if part.matrix is None else torch.from_numpy(part.matrix).float().to(device)
-            of_tensor, of_all = slice(first, first + part.values), slice(part.place, part.place + part.size)
+            of_tensor, of_all = slice(first, first + part.values), slice(part.offset, part.offset + part.size)
             self._parts[number].append((of_tensor, of_all, matrix))
 
     def gathered(self, gradients: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -68,21 +68,21 @@ class _ByBlocks(_Map):
 
 class _ByHash(_Map):
     def __init__(self, basis: Hashed, sizes: Sequence[int], device: torch.device) -> None:
-        places, against = basis.drawn
+        indices, against = basis.drawn
         self._size = basis.size
-        self._places = torch.split(torch.from_numpy(places).to(device), list(sizes))
+        self._indices = torch.split(torch.from_numpy(indices).to(device), list(sizes))
         self._signs = torch.split(
             torch.from_numpy(np.where(against, np.float32(-1), np.float32(1))).to(device), list(sizes)
         )
 
     def gathered(self, gradients: Sequence[torch.Tensor]) -> torch.Tensor:
         found = torch.zeros(self._size, dtype=torch.float64, device=gradients[0].device)
-        for gradient, places, signs in zip(gradients, self._places, self._signs, strict=True):
-            found += torch.bincount(places, (gradient.reshape(-1) * signs).double(), self._size)
+        for gradient, indices, signs in zip(gradients, self._indices, self._signs, strict=True):
+            found += torch.bincount(indices, (gradient.reshape(-1) * signs).double(), self._size)
         return found.float()
 
     def spread(self, moved: torch.Tensor, number: int) -> torch.Tensor:
-        return moved[self._places[number]] * self._signs[number]
+        return moved[self._indices[number]] * self._signs[number]
 
 
 def _map(basis: Basis, sizes: Sequence[int], device: torch.device) -> _Map:

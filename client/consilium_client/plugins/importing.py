@@ -21,17 +21,17 @@ IMPORT = "its import"
 def imported(spec: NamedPlugin) -> Callable[..., Any]:
     """Its entry point. Raises PluginError (PluginFailed, and as `verified` does)."""
     found = verified(spec)
-    # A compiled file beside a module is in no RECORD, and Python would take it in the module's place.
+    # A compiled file beside a module is in no RECORD, and Python would take it instead of the module.
     sys.pycache_prefix = "/dev/null"
     importlib.invalidate_caches()
     for name in found.record.importable:
         own = importlib.machinery.PathFinder.find_spec(name)
-        places = [] if own is None else [own.origin, *(own.submodule_search_locations or ())]
-        place = next((one for one in places if one is not None), None)
-        if name in sys.modules or place is None or not Path(place).resolve().is_relative_to(found.root.resolve()):
+        paths = [] if own is None else [own.origin, *(own.submodule_search_locations or ())]
+        path = next((one for one in paths if one is not None), None)
+        if name in sys.modules or path is None or not Path(path).resolve().is_relative_to(found.root.resolve()):
             why = f"another module has the name {name} here"
             raise PluginError("PluginMalformed", plugin=spec.in_words, why=why)
-    where, _, name = found.entries[spec.entry].place.partition(":")
+    where, _, name = found.entries[spec.entry].value.partition(":")
     try:
         entry: Any = reduce(getattr, name.split("."), importlib.import_module(where))
     except (Exception, SystemExit) as error:

@@ -36,10 +36,10 @@ _OBJECT: Final = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*(?:
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry point. `place`: module:object."""
+    """An entry point. `value`: module:object."""
 
     group: Group
-    place: str
+    value: str
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ def find(distribution: str) -> Installed:
     if not folders:
         raise PluginError("PluginMissing", plugin=wanted, found="")
     if len(folders) > 1:
-        places = " and ".join(f"{one}" for one in folders[:2])
-        raise PluginError("PluginMalformed", plugin=wanted, why=f"it is installed twice, in {places}: remove one")
+        paths = " and ".join(f"{one}" for one in folders[:2])
+        raise PluginError("PluginMalformed", plugin=wanted, why=f"it is installed twice, in {paths}: remove one")
     return _read(folders[0])
 
 

@@ -164,16 +164,16 @@ def budget_of(spec: TaskSpec) -> Budget | None:
 
 
 class PrivateRounds:
-    """One hospital's part in one task with noise, `place`. Each round is charged before it is trained, and round 0
+    """One hospital's part in one task with noise, `task_key`. Each round is charged before it is trained, and round 0
     before its counts get their noise.
     """
 
-    def __init__(self, privacy_file: Path, own: Budget | None, place: str, spec: TaskSpec, rows: int) -> None:
+    def __init__(self, privacy_file: Path, own: Budget | None, task_key: str, spec: TaskSpec, rows: int) -> None:
         """`own` bounds all tasks together. The search for the noise takes seconds. Raises EpsilonUnreachable."""
         bound = budget_of(spec)
         if bound is None:
             raise ValueError("the task has no noise")
-        self._place, self._spec, self._bound, self._rows = place, spec, bound, rows
+        self._task_key, self._spec, self._bound, self._rows = task_key, spec, bound, rows
         self._accountant = PrivacyAccountant(privacy_file)
         self._own = own
         self._counted = of_summary(spec)
@@ -195,21 +195,21 @@ class PrivateRounds:
             if (ledger.folder_name(task), round_) not in known:
                 lacking[task].append(round_)
         for task, rounds in lacking.items():
-            place = ledger.folder_name(task)
+            task_key = ledger.folder_name(task)
             try:
                 spec = parse_task_spec(store.get_file(ledger.tasks.params(task).spec_hash))
             except (ArtifactMissing, ArtifactCorrupt, StoreMissing, SpecInvalid) as error:
                 if self._own is not None:
                     raise PrivacyError(
-                        "ChargesUnknown", place=place, rounds=", ".join(map(str, rounds)), why=name_of(error)
+                        "ChargesUnknown", task_key=task_key, rounds=", ".join(map(str, rounds)), why=name_of(error)
                     ) from error
-                emit("not-charged", place=place, rounds=rounds, error=name_of(error))
+                emit("not-charged", place=task_key, rounds=rounds, error=name_of(error))
                 continue
-            like = [charge.mechanism for charge in charged if charge.task == place and charge.round != STATISTICS_ROUND]
-            if spent := self._unpaid(place, spec, rounds, like):
-                emit("charged-late", place=place, rounds=[one.round for one in self._accountant.make_up(spent)])
+            like = [one.mechanism for one in charged if one.task == task_key and one.round != STATISTICS_ROUND]
+            if spent := self._unpaid(task_key, spec, rounds, like):
+                emit("charged-late", place=task_key, rounds=[one.round for one in self._accountant.make_up(spent)])
 
-    def _unpaid(self, place: str, spec: TaskSpec, rounds: Sequence[int], like: Sequence[Mechanism]) -> list[Charge]:
+    def _unpaid(self, task_key: str, spec: TaskSpec, rounds: Sequence[int], like: Sequence[Mechanism]) -> list[Charge]:
         """Charges of these rounds of a task, of those that have noise. `like`: of the task's other training rounds."""
         bound, counted, trained = budget_of(spec), of_summary(spec), None
         if bound is None:
@@ -217,11 +217,11 @@ class PrivateRounds:
         if spec.privacy is not None and any(rounds):
             trained = like[0] if like else plan(spec, spec.privacy, self._rows)
         costs = [(round_, trained if round_ else counted) for round_ in rounds]
-        return [Charge.of(place, round_, cost, bound.delta) for round_, cost in costs if cost is not None]
+        return [Charge.of(task_key, round_, cost, bound.delta) for round_, cost in costs if cost is not None]
 
     def so_far(self) -> tuple[float, float]:
         """The epsilon that the task has cost, and its bound."""
-        own = [one.mechanism for one in self._accountant.charges() if one.task == self._place]
+        own = [one.mechanism for one in self._accountant.charges() if one.task == self._task_key]
         return epsilon(own, self._bound.delta), self._bound.epsilon
 
     def require_affordable(self) -> None:
@@ -265,4 +265,4 @@ class PrivateRounds:
         mechanism = self._counted if round_ == STATISTICS_ROUND else self._trained
         if mechanism is None:
             raise ValueError(f"round {round_} has no noise")
-        return Charge.of(self._place, round_, mechanism, self._bound.delta)
+        return Charge.of(self._task_key, round_, mechanism, self._bound.delta)

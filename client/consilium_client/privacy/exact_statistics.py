@@ -97,9 +97,9 @@ class ExactStatisticsRecord:
         was restored from an older copy, or was lost."""
         known = self.tasks()
         for task, round_ in ledger.record.rounds_committed(ledger.address):
-            place = ledger.folder_name(task)
-            if round_ == STATISTICS_ROUND and place not in known and _may_be_exact(ledger, store, task):
-                raise ClientError("StatisticsUnknown", path=self._file.path, task=place)
+            task_key = ledger.folder_name(task)
+            if round_ == STATISTICS_ROUND and task_key not in known and _may_be_exact(ledger, store, task):
+                raise ClientError("StatisticsUnknown", path=self._file.path, task=task_key)
 
     def _key(self, opened: OpenLines[Given]) -> bytes:
         """Creates the key at the first use of the list."""

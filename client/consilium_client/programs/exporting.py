@@ -44,7 +44,7 @@ class Exported:
 
 
 def exported(module: nn.Module, example: torch.Tensor, outputs: str | int | None = None) -> Exported:
-    """`example`: two or more rows of the model's input. `outputs`: the name or place of the logits in the module's
+    """`example`: two or more rows of the model's input. `outputs`: the name or index of the logits in the module's
     result, if that is no tensor. Norms that evaluate while the module trains (`norm.eval()`) keep their running means.
 
     Raises ProgramError (NotExportable, and as `parse_program` does).
@@ -153,10 +153,10 @@ class _Graph:
         self._last = logits.number
 
     def _bind(self, traced: torch.export.ExportedProgram) -> None:
-        places = {one.name: one for one in traced.graph.nodes if one.op == "placeholder"}
+        placeholders = {one.name: one for one in traced.graph.nodes if one.op == "placeholder"}
         values = {**traced.state_dict, **traced.constants}
         for spec in traced.graph_signature.input_specs:
-            node = places[spec.arg.name]
+            node = placeholders[spec.arg.name]
             if spec.kind is torch.export.graph_signature.InputKind.USER_INPUT:
                 self._known[node] = Input()
                 continue
@@ -178,8 +178,8 @@ class _Graph:
         calls = self._needed()
         used = {one.name for call in calls for one in call.all_arguments() if isinstance(one, Tensor)}
         moving = [
-            one.name for call in calls for place in MOVING.get(call.operator, ())
-            if isinstance(one := call.arguments[place], Tensor) and one.name.rpartition(".")[0] not in self._still
+            one.name for call in calls for index in MOVING.get(call.operator, ())
+            if isinstance(one := call.arguments[index], Tensor) and one.name.rpartition(".")[0] not in self._still
         ]  # fmt: skip
         trainable, frozen = dict[str, tuple[int, ...]](), dict[str, tuple[tuple[int, ...], str]]()
         for name, value in self.tensors.items():
@@ -272,8 +272,8 @@ class _Graph:
         if not isinstance(part, fx.Node) or not isinstance(part.target, str):
             raise _not("it has a part that no graph holds")
         inner = getattr(owner, part.target)
-        places = [one for one in inner.graph.nodes if one.op == "placeholder"]
-        self._known |= dict(zip(places, map(self._argument, given), strict=True))
+        placeholders = [one for one in inner.graph.nodes if one.op == "placeholder"]
+        self._known |= dict(zip(placeholders, map(self._argument, given), strict=True))
         results = self._inlined(inner, inner.graph)
         if enabled:
             return tuple(results)

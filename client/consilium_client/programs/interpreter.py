@@ -37,7 +37,7 @@ class _State:
     rows: torch.Tensor
     tensors: Mapping[str, torch.Tensor]
     values: list[Any]
-    real: torch.dtype  # in place of float32
+    real: torch.dtype  # instead of float32
     training: bool
 
 
@@ -76,7 +76,7 @@ class Interpreter(nn.Module):
         kept: int | None = None,
     ) -> list[Any]:
         """The nodes' results: the last, that of node `kept`, and None for others, whose memory is given back after
-        their last use. `watch` gets each, with its number, before the next is computed. `trained`: in place of the
+        their last use. `watch` gets each, with its number, before the next is computed. `trained`: instead of the
         parameters. Raises ProgramFailed.
         """
         given = self.trained if trained is None else trained
@@ -170,7 +170,7 @@ def _in_single_precision(function: Callable[..., Any]) -> Callable[..., Any]:
     return compute
 
 
-# Of operators that give a list: their place of the dimension, and how many tensors come of its size.
+# Of operators that give a list: the index of the dimension's argument, and how many tensors come of its size.
 _PARTS: Final[Mapping[str, tuple[int, Callable[[int, int], int]]]] = {
     "unbind.int": (0, lambda size, _: size),
     "chunk.default": (1, lambda size, parts: min(size, parts)),
@@ -178,12 +178,12 @@ _PARTS: Final[Mapping[str, tuple[int, Callable[[int, int], int]]]] = {
 }
 
 
-def _few(function: Callable[..., Any], place: int, parts: Callable[[int, int], int]) -> Callable[..., Any]:
+def _few(function: Callable[..., Any], index: int, parts: Callable[[int, int], int]) -> Callable[..., Any]:
     """Bounds the list: of a large dimension it would fill the memory."""
 
     def compute(given: torch.Tensor, *others: int) -> Any:
-        dimension = others[place] if place < len(others) else 0
-        many = parts(given.shape[dimension], others[0] if place else 0)
+        dimension = others[index] if index < len(others) else 0
+        many = parts(given.shape[dimension], others[0] if index else 0)
         if many > MOST_OF_LIST:
             raise ValueError(f"it would give {many} tensors, more than {MOST_OF_LIST}")
         return function(given, *others)

@@ -1,7 +1,7 @@
 """The operators that a program may have: PyTorch's ATen, without any that writes in place, draws, opens or calls back.
 
 Names are ATen's, `name.overload`. Two kinds depend on whether the model trains: those of `SWITCHED` have a flag, which
-the interpreter sets, at this place of their arguments. Those of `CREATING` make a tensor on the interpreter's device.
+the interpreter sets, at this index of their arguments. Those of `CREATING` make a tensor on the interpreter's device.
 """
 
 from __future__ import annotations

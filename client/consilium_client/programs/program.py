@@ -168,8 +168,8 @@ def _require_tensors(program: Program, stated: int) -> None:
     used, written = set[str](), list[str]()
     for at, call in enumerate(program.nodes):
         used |= {one.name for one in call.all_arguments() if isinstance(one, Tensor)}
-        for place in MOVING.get(call.operator, ()):
-            into = call.arguments[place] if place < len(call.arguments) else None
+        for index in MOVING.get(call.operator, ()):
+            into = call.arguments[index] if index < len(call.arguments) else None
             if isinstance(into, Tensor) and into.name in program.moving:
                 written.append(into.name)
             elif not (into is None or _is_still(call, program, into)):

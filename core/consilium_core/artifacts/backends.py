@@ -1,6 +1,6 @@
 """Back ends of artifacts: a folder, or a store that fsspec reaches by a URL. None is trusted with anything.
 
-A place is asked for names, and gives bytes or the reason why not. It can cost a bounded number of bytes and seconds
+A location is asked for names, and gives bytes or the reason why not. It can cost a bounded number of bytes and seconds
 only: a mirror may send without end, drip, hang, or redirect.
 """
 
@@ -50,14 +50,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Fault:
-    """The reason why a place gave nothing usable, in words without secrets."""
+    """The reason why a location gave nothing usable, in words without secrets."""
 
     kind: Kind
     why: str
 
     @property
     def is_conclusive(self) -> bool:
-        """True if the place certainly does not have the artifact."""
+        """True if the location certainly does not have the artifact."""
         return self.kind in (Kind.LACKS, Kind.WRONG)
 
 
@@ -120,9 +120,9 @@ def parse_locations(texts: Sequence[str | Path]) -> tuple[Location, ...]:
         raise ConfigInvalid("; ".join(f"artifact store: {fault['msg']}" for fault in error.errors())) from None
 
 
-def show_location(place: Location) -> str:
+def show_location(location: Location) -> str:
     """A path, or a URL up to its host: the rest may have a key."""
-    return str(place) if isinstance(place, Path) else without_secrets(place)
+    return str(location) if isinstance(location, Path) else without_secrets(location)
 
 
 class Folder:
@@ -264,6 +264,6 @@ class Mirror:
             raise StoreUnwritable(self.shown, type(error).__name__) from error
 
 
-def open_location(place: Location) -> Folder | Mirror:
+def open_location(location: Location) -> Folder | Mirror:
     """Raises MirrorUnsupported, ConfigInvalid."""
-    return Folder(place) if isinstance(place, Path) else Mirror(place)
+    return Folder(location) if isinstance(location, Path) else Mirror(location)

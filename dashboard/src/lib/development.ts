@@ -3,10 +3,11 @@
 export const DEVELOPMENT_CHAIN = 31_337 // of anvil and other local chains
 const LOOPBACK: ReadonlySet<string> = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
-export function isDevelopment(place: { chainId: number; chainUrl: string | null }): place is {
+export function isDevelopment(network: { chainId: number; chainUrl: string | null }): network is {
   chainId: typeof DEVELOPMENT_CHAIN
   chainUrl: string
 } {
-  if (place.chainId !== DEVELOPMENT_CHAIN || place.chainUrl === null || !URL.canParse(place.chainUrl)) return false
-  return LOOPBACK.has(new URL(place.chainUrl).hostname)
+  const { chainId, chainUrl } = network
+  if (chainId !== DEVELOPMENT_CHAIN || chainUrl === null || !URL.canParse(chainUrl)) return false
+  return LOOPBACK.has(new URL(chainUrl).hostname)
 }

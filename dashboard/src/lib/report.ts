@@ -55,8 +55,8 @@ export function metricsShown(groups: readonly Record<string, Measure>[], atMost:
  */
 export function calibrationOf(curves: readonly Curve[], names: CurveNames): Charted {
   const shown = curves.filter((one) => one.bins.length > 0).slice(0, MOST_CURVES)
-  const places = shown.flatMap((curve) => curve.bins.map((bin) => inHundredths(bin.predicted)))
-  const across = [...new Set([0, ...places, 1])].toSorted((one, other) => one - other)
+  const predicted = shown.flatMap((curve) => curve.bins.map((bin) => inHundredths(bin.predicted)))
+  const across = [...new Set([0, ...predicted, 1])].toSorted((one, other) => one - other)
   const values = (curve: Curve, of: (bin: Bin) => number) =>
     across.map((at) => {
       const bin = curve.bins.find((one) => inHundredths(one.predicted) === at)

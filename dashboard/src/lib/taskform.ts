@@ -51,8 +51,8 @@ function resolved(schema: Schema, root: Schema): Schema {
 function formsOf(given: Schema, root: Schema): Forms | null {
   if (given.discriminator) {
     const { propertyName: by, mapping } = given.discriminator
-    const place = ([, $ref]: [string, string]) => (given.oneOf ?? []).findIndex((one) => one.$ref === $ref)
-    const named = Object.entries(mapping).sort((one, other) => place(one) - place(other))
+    const index = ([, $ref]: [string, string]) => (given.oneOf ?? []).findIndex((one) => one.$ref === $ref)
+    const named = Object.entries(mapping).sort((one, other) => index(one) - index(other))
     const forms = named.map(([name, $ref]) => [name, resolved({ $ref }, root)] as const)
     return { by, forms: Object.fromEntries(forms) }
   }

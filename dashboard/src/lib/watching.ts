@@ -11,7 +11,7 @@ export interface WatchList {
 }
 
 export const MOST = 50 // tasks, and nodes: as many as the server takes
-const PLACE = 'watch'
+const KEY = 'watch'
 const CHANGED = 'consilium-watch'
 
 let known: { raw: string | null; list: WatchList } | undefined
@@ -27,7 +27,7 @@ export function keepList(changes: Partial<WatchList>): boolean {
   const next = { ...watchList(), ...changes }
   if (next.tasks.length > MOST || next.nodes.length > MOST) return false
   try {
-    localStorage.setItem(PLACE, JSON.stringify(next))
+    localStorage.setItem(KEY, JSON.stringify(next))
   } catch {
     return false
   }
@@ -50,7 +50,7 @@ function subscribe(hear: () => void): () => void {
 
 function stored(): string | null {
   try {
-    return localStorage.getItem(PLACE)
+    return localStorage.getItem(KEY)
   } catch {
     return null
   }

@@ -23,9 +23,9 @@ const { columns } = say
 const AGGREGATORS = nodes({ role: 'aggregator', sort: '-assets', limit: 50 })
 
 export default function Propose() {
-  const { data: place, error } = useQuery(config())
-  const { data: given, error: missing } = useQuery({ ...exampleTask(), enabled: place?.hasExample === true })
-  const isFallback = error !== null || missing !== null || place?.hasExample === false
+  const { data: network, error } = useQuery(config())
+  const { data: given, error: missing } = useQuery({ ...exampleTask(), enabled: network?.hasExample === true })
+  const isFallback = error !== null || missing !== null || network?.hasExample === false
   const first = isFallback ? example : given
   if (first !== undefined) return <Editor example={first} />
   return (

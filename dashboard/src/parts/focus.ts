@@ -3,17 +3,17 @@
  */
 
 /** Around a lost element, what takes the focus if there is no news. */
-const PLACES = 'form, section, dialog, main'
+const FALLBACKS = 'form, section, dialog, main'
 /** Elements with what has come of the action, such as a transaction's state. */
 const NEWS = '[data-news]:not(:empty)'
 
 const canHaveFocus = (one: Element) => one.isConnected && one.checkVisibility() && !one.matches(':disabled')
 
-/** The next place for the focus: news near the lost element, or what is around it. `path` begins at the lost element. */
-function nextPlace(path: readonly Element[]): HTMLElement | undefined {
+/** What gets the focus next: news near the lost element, or what is around it. `path` begins at the lost element. */
+function nextFocus(path: readonly Element[]): HTMLElement | undefined {
   const around = path.slice(1).filter((one) => canHaveFocus(one) && one.closest('main') !== null)
   const news = around.flatMap((one) => [...one.querySelectorAll<HTMLElement>(NEWS)]).find(canHaveFocus)
-  return news ?? around.find((one): one is HTMLElement => one.matches(PLACES))
+  return news ?? around.find((one): one is HTMLElement => one.matches(FALLBACKS))
 }
 
 /** Watches the page from now on. */
@@ -27,7 +27,7 @@ export function keepFocus() {
     const [lost] = path
     if (!isLost || !lost || ![lost, document.body].includes(document.activeElement ?? lost)) return
     // What was hidden or disabled for a moment has it again.
-    const next = canHaveFocus(lost) ? lost : nextPlace(path)
+    const next = canHaveFocus(lost) ? lost : nextFocus(path)
     if (!(next instanceof HTMLElement)) return
     isLost = false
     if (next !== lost && !next.hasAttribute('tabindex')) next.tabIndex = -1

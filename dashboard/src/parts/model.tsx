@@ -14,12 +14,12 @@ const Predict = lazy(() => import('../predict/panel'))
 const words = say.operate
 
 export function Model({ task }: { task: Schemas['Task'] }) {
-  const { data: place } = useQuery(config())
+  const { data: network } = useQuery(config())
   const isPossible = hasModel(task)
   const { data: found } = useQuery({ ...models(task.task), enabled: isPossible })
   const command = [
     `consilium operator download-model ${task.task} --output task-${task.task}`,
-    `--rpc ${place?.chainUrl ?? 'URL'} --address-book deployment.json --artifacts artifacts`,
+    `--rpc ${network?.chainUrl ?? 'URL'} --address-book deployment.json --artifacts artifacts`,
   ].join(' \\\n    ')
   return (
     <Card title={words.model} means={words.modelMeans}>
@@ -31,7 +31,7 @@ export function Model({ task }: { task: Schemas['Task'] }) {
           {found?.items.length ? <p>{words.modelDoubt}</p> : null}
           <Command of={command} />
           <p className="soft small">
-            {words.modelPlaces} {task.phase !== 'ended' && words.modelSoFar}
+            {words.modelSources} {task.phase !== 'ended' && words.modelSoFar}
           </p>
         </>
       ) : (

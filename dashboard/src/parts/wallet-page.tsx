@@ -5,13 +5,13 @@ import { config } from '../api/config'
 import * as say from '../strings'
 import { Later, Loading, Page } from './basics'
 import { LookUp } from './lookup'
-import { Place } from './place'
+import { NetworkCard } from './network'
 import { ConnectCard, NoWallet, useWallets } from './wallets'
 
 const PAGES = {
   portfolio: { words: say.portfolio, before: <LookUp /> },
   desk: { words: say.desk, before: null },
-  setup: { words: say.setup, before: <Place /> },
+  setup: { words: say.setup, before: <NetworkCard /> },
 }
 
 /** A page whose children need a wallet. Their code is larger than all other, and is loaded only if there is a wallet. */

@@ -7,7 +7,7 @@ const words = say.predict
 export type Input = { column: string } & (
   { min: number; max: number } | { codes: readonly number[]; names?: readonly string[] } | { is_missing: true }
 )
-/** A column of a row. With `names`, a cell has one of these in place of its code. */
+/** A column of a row. With `names`, a cell has one of these instead of its code. */
 export type Column = Exclude<Input, { is_missing: true }>
 
 /** The columns of a row, in the order of the graph's input. */

@@ -45,7 +45,7 @@ type Faults = readonly Schemas['Fault'][]
 type Change = (value: unknown) => void
 
 /** `path`: the key as in the file. `where`: as the server's faults name it, with each section's form. */
-interface Place {
+interface Position {
   root: Schema
   faults: Faults
   path: string
@@ -56,36 +56,36 @@ interface KeyProps {
   schema: Schema
   name: string
   isNeeded: boolean
-  place: Place
+  at: Position
   value: unknown
   change: Change
 }
 
-const inside = (place: Place, key: string): Place => ({
-  ...place,
-  path: place.path === '' ? key : `${place.path}.${key}`,
-  where: place.where === '' ? key : `${place.where}.${key}`,
+const inside = (at: Position, key: string): Position => ({
+  ...at,
+  path: at.path === '' ? key : `${at.path}.${key}`,
+  where: at.where === '' ? key : `${at.where}.${key}`,
 })
 
 /** The first fault of a key, or of what is in it. */
-const faultAt = ({ faults, where: key }: Place) =>
+const faultAt = ({ faults, where: key }: Position) =>
   faults.find(({ where }) => where === key || where.startsWith(`${key}.`))
 
 export function TaskForm(props: { root: Schema; document: Tree; faults: Faults; change: (document: Tree) => void }) {
   const { root, document, faults, change } = props
-  const place = { root, faults, path: '', where: '' }
+  const at = { root, faults, path: '', where: '' }
   return (
     <>
-      <Keys schema={root} place={place} section={document} change={change} without={null} />
+      <Keys schema={root} at={at} section={document} change={change} without={null} />
       <Later>
-        <Columns {...props} place={inside(place, 'data')} />
+        <Columns {...props} at={inside(at, 'data')} />
       </Later>
     </>
   )
 }
 
 /** The columns of the data, if the data's form has any. */
-function Columns({ root, document, change, place }: Parameters<typeof TaskForm>[0] & { place: Place }) {
+function Columns({ root, document, change, at }: Parameters<typeof TaskForm>[0] & { at: Position }) {
   const kind = kindOf(root.properties?.data ?? {}, root)
   if (kind.is !== 'section') return null
   const data = treeOf(document.data)
@@ -97,7 +97,7 @@ function Columns({ root, document, change, place }: Parameters<typeof TaskForm>[
       schema={schema}
       name={COLUMNS}
       isNeeded
-      place={inside({ ...place, where: `${place.where}.${chosen}` }, COLUMNS)}
+      at={inside({ ...at, where: `${at.where}.${chosen}` }, COLUMNS)}
       value={data[COLUMNS]}
       change={(value) => change(withKey(document, 'data', withKey(data, COLUMNS, value)))}
     />
@@ -106,18 +106,18 @@ function Columns({ root, document, change, place }: Parameters<typeof TaskForm>[
 
 interface KeysProps {
   schema: Schema
-  place: Place
+  at: Position
   section: Tree
   change: (section: Tree) => void
   without: string | null
 }
 
 /** The keys of a section. `without`: the key that chose its form. */
-function Keys({ schema, place, section, change, without }: KeysProps) {
-  const isLast = (key: string) => place.path === 'data' && key === COLUMNS
+function Keys({ schema, at, section, change, without }: KeysProps) {
+  const isLast = (key: string) => at.path === 'data' && key === COLUMNS
   const keys = Object.keys(schema.properties ?? {}).filter((key) => key !== without && !isLast(key))
   const isNeeded = (key: string) => schema.required?.includes(key) === true
-  const isFirst = (key: string) => isNeeded(key) || FIRST.has(place.path === '' ? key : `${place.path}.${key}`)
+  const isFirst = (key: string) => isNeeded(key) || FIRST.has(at.path === '' ? key : `${at.path}.${key}`)
   const rest = keys.filter((key) => !isFirst(key))
   const shown = (key: string) => (
     <Key
@@ -125,7 +125,7 @@ function Keys({ schema, place, section, change, without }: KeysProps) {
       name={key}
       schema={schema.properties?.[key] ?? {}}
       isNeeded={isNeeded(key)}
-      place={inside(place, key)}
+      at={inside(at, key)}
       value={section[key]}
       change={(value) => change(withKey(section, key, value))}
     />
@@ -134,7 +134,7 @@ function Keys({ schema, place, section, change, without }: KeysProps) {
     <>
       <div className="keys">{keys.filter(isFirst).map(shown)}</div>
       {rest.length > 0 && (
-        <Unfold title={words.more(place.path)} isMade={rest.some((key) => faultAt(inside(place, key)) !== undefined)}>
+        <Unfold title={words.more(at.path)} isMade={rest.some((key) => faultAt(inside(at, key)) !== undefined)}>
           <div className="keys">{rest.map(shown)}</div>
         </Unfold>
       )}
@@ -143,13 +143,13 @@ function Keys({ schema, place, section, change, without }: KeysProps) {
 }
 
 function Key(props: KeyProps) {
-  const kind = kindOf(props.schema, props.place.root)
+  const kind = kindOf(props.schema, props.at.root)
   if (kind.is === 'section') return <Section {...props} kind={kind} />
   if (kind.is === 'sections') return <Sections {...props} of={kind.of} />
   return <Leaf {...props} kind={kind} />
 }
 
-function Section({ kind, name, place, value, change, isNeeded }: KeyProps & { kind: Kind & { is: 'section' } }) {
+function Section({ kind, name, at, value, change, isNeeded }: KeyProps & { kind: Kind & { is: 'section' } }) {
   const isThere = value !== undefined || !kind.optional || isNeeded
   return (
     <fieldset className="part">
@@ -161,16 +161,16 @@ function Section({ kind, name, place, value, change, isNeeded }: KeyProps & { ki
             checked={isThere}
             onChange={(event) => change(event.target.checked ? asForm(kind.of, {}, formOf(kind.of, {})) : undefined)}
           />
-          {words.use(place.path)}
+          {words.use(at.path)}
         </label>
       )}
-      {isThere && <Form of={kind.of} place={place} section={treeOf(value)} change={change} />}
+      {isThere && <Form of={kind.of} at={at} section={treeOf(value)} change={change} />}
     </fieldset>
   )
 }
 
 /** A section in one of its forms. */
-function Form({ of, place, section, change }: { of: Forms; place: Place; section: Tree; change: Change }) {
+function Form({ of, at, section, change }: { of: Forms; at: Position; section: Tree; change: Change }) {
   const chosen = formOf(of, section)
   const schema = of.forms[chosen] ?? {}
   const { by } = of
@@ -187,7 +187,7 @@ function Form({ of, place, section, change }: { of: Forms; place: Place; section
       {schema.description && <p className="soft small">{schema.description}</p>}
       <Keys
         schema={schema}
-        place={by === null ? place : { ...place, where: `${place.where}.${chosen}` }}
+        at={by === null ? at : { ...at, where: `${at.where}.${chosen}` }}
         section={section}
         change={change}
         without={by}
@@ -196,11 +196,11 @@ function Form({ of, place, section, change }: { of: Forms; place: Place; section
   )
 }
 
-function Sections({ of, name, place, value, change, schema }: KeyProps & { of: Forms }) {
+function Sections({ of, name, at, value, change, schema }: KeyProps & { of: Forms }) {
   const [isWhole, setWhole] = useState(false)
   const items = Array.isArray(value) ? (value as unknown[]) : []
-  const hasHiddenFault = place.faults.some(
-    ({ where }) => where.startsWith(`${place.where}.`) && parseInt(where.slice(place.where.length + 1)) >= SHOWN,
+  const hasHiddenFault = at.faults.some(
+    ({ where }) => where.startsWith(`${at.where}.`) && parseInt(where.slice(at.where.length + 1)) >= SHOWN,
   )
   const shown = isWhole || hasHiddenFault ? items : items.slice(0, SHOWN)
   return (
@@ -212,7 +212,7 @@ function Sections({ of, name, place, value, change, schema }: KeyProps & { of: F
           <legend>{words.item(index + 1, textOf(treeOf(item).name))}</legend>
           <Form
             of={of}
-            place={{ ...inside(place, String(index)), path: place.path }}
+            at={{ ...inside(at, String(index)), path: at.path }}
             section={treeOf(item)}
             change={(next) => change(items.with(index, next))}
           />
@@ -242,7 +242,7 @@ function Sections({ of, name, place, value, change, schema }: KeyProps & { of: F
 }
 
 /** A key with a plain value. Its typed text stays as it is while it means the value. */
-function Leaf({ kind, name, schema, isNeeded, place, value, change }: KeyProps & { kind: Kind }) {
+function Leaf({ kind, name, schema, isNeeded, at, value, change }: KeyProps & { kind: Kind }) {
   const id = useId()
   const [typed, setTyped] = useState('')
   const read = (text: string) =>
@@ -253,7 +253,7 @@ function Leaf({ kind, name, schema, isNeeded, place, value, change }: KeyProps &
         : text === ''
           ? undefined
           : text
-  const fault = faultAt(place)
+  const fault = faultAt(at)
   const same = JSON.stringify(read(typed)) === JSON.stringify(value)
   const means = [
     schema.description,

@@ -4,7 +4,7 @@ import { fieldOf } from '../lib/fields'
 import { treeOf } from '../lib/taskform'
 import { LONGEST, type Draft } from './check'
 
-const PLACE = 'proposal'
+const KEY = 'proposal'
 
 /** `stored`: hash of a file that this tab has stored at the server. */
 export interface Kept {
@@ -15,7 +15,7 @@ export interface Kept {
 
 export function kept(): Kept | null {
   try {
-    const read: unknown = JSON.parse(sessionStorage.getItem(PLACE) ?? 'null')
+    const read: unknown = JSON.parse(sessionStorage.getItem(KEY) ?? 'null')
     const text = fieldOf(fieldOf(read, 'draft'), 'text')
     const document = fieldOf(fieldOf(read, 'draft'), 'document')
     if (typeof text !== 'string' && document === undefined) return null
@@ -29,8 +29,8 @@ export function kept(): Kept | null {
 export function keep(changes: Partial<Kept> | null): void {
   try {
     const next = changes && JSON.stringify({ ...kept(), ...changes })
-    if (next === null || next.length > 2 * LONGEST) sessionStorage.removeItem(PLACE)
-    else sessionStorage.setItem(PLACE, next)
+    if (next === null || next.length > 2 * LONGEST) sessionStorage.removeItem(KEY)
+    else sessionStorage.setItem(KEY, next)
   } catch {
     return // as above: the page works without it
   }

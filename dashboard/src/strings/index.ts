@@ -1,6 +1,6 @@
 /** The texts that people read, in English, `say`: `import * as say from '../strings'`. A file holds one page's, and a build
- * puts it where that page's code is. Another language is a folder with the same files, which scripts/build.mjs puts in place
- * of this one. A new text is needed in each: `npm run types` and `tests/strings.test.ts` name those that lack it.
+ * puts it where that page's code is. Another language is a folder with the same files, which scripts/build.mjs uses
+ * instead of this one. A new text is needed in each: `npm run types` and `tests/strings.test.ts` name those without it.
  */
 export * from './general'
 export { account, compare, decide, node, nodes, record } from './nodes'

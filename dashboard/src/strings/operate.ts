@@ -29,7 +29,7 @@ export const operate = {
   model: 'The model',
   modelMeans:
     'The chain and the artifact store define the model. The command line derives it, as every hospital does, and checks each round first. Anybody can do this.',
-  modelPlaces:
+  modelSources:
     'deployment.json is the address book of the contracts. artifacts is a folder or mirror of the artifact store.',
   modelSoFar: 'The task is not over, so this is the model after its last finished round.',
   modelFiles: 'Files of the model',

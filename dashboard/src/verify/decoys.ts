@@ -128,7 +128,7 @@ export class Progress {
     const lanes = new Array<bigint>(this.steps.length)
     for (let scalar = 0, at = 0; at < lanes.length; scalar++) {
       let rest = scalars[scalar] ?? 0n
-      for (let place = 0; place < perScalar; place++, at++, rest >>= bits) {
+      for (let digit = 0; digit < perScalar; digit++, at++, rest >>= bits) {
         const published = rest & mask
         const back = weight * (offset(this.layout) + this.back(at))
         const lane = isFlipped ? 4n * middle - back - published : published - middle

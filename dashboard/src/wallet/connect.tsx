@@ -7,7 +7,7 @@ import { Shown } from '../parts/dialog'
 import { ConnectCard, NoWallet, useWallets } from '../parts/wallets'
 import * as say from '../strings'
 import { refusal } from './errors'
-import { usePlace, WithWallet } from './provider'
+import { useNetwork, WithWallet } from './provider'
 
 const words = say.wallet
 
@@ -24,8 +24,8 @@ export function Connected({ children }: { children: (account: Address) => ReactN
 
 function Connection({ children }: { children: (account: Address) => ReactNode }) {
   const { address, chainId } = useConnection()
-  const place = usePlace()
-  const isRight = chainId === place.chainId
+  const network = useNetwork()
+  const isRight = chainId === network.chainId
   const [wasRight, setWasRight] = useState(isRight)
   const [last, setLast] = useState(address)
   if (isRight && !wasRight) setWasRight(true)
@@ -103,12 +103,12 @@ export function ConnectedAs({ account }: { account: Address }) {
 }
 
 function WrongChain() {
-  const place = usePlace()
+  const network = useNetwork()
   const { mutate: switchChain, isPending, error } = useSwitchChain()
   return (
     <div className="notice wait" role="alert">
-      <span>{words.wrongChain(place.chainId)}</span>
-      <button type="button" disabled={isPending} onClick={() => switchChain({ chainId: place.chainId })}>
+      <span>{words.wrongChain(network.chainId)}</span>
+      <button type="button" disabled={isPending} onClick={() => switchChain({ chainId: network.chainId })}>
         {words.switchChain}
       </button>
       {error && <span className="bad">{refusal(error)}</span>}

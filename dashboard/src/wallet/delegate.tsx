@@ -18,7 +18,7 @@ import * as say from '../strings'
 import { Connected } from './connect'
 import { usePermit } from './permit'
 import { useHoldings } from './positions'
-import { useIsContract, usePlace } from './provider'
+import { useIsContract, useNetwork } from './provider'
 import { isBusy, SendingNotice, useApproved, useCalls, useSending, type Step } from './sending'
 
 const words = say.delegate
@@ -102,7 +102,7 @@ function Form({ account, node }: { account: Address; node: Schemas['Node'] }) {
  * The delegation is estimated as if the approval stood: slot 1 of the token has all approvals (`ConsiliumToken.sol`).
  */
 function useGas(account: Address, amount: bigint, node: Schemas['Node']) {
-  const place = usePlace()
+  const network = useNetwork()
   const client = usePublicClient()
   const { staking, approve } = useCalls()
   return useQuery({
@@ -113,12 +113,12 @@ function useGas(account: Address, amount: bigint, node: Schemas['Node']) {
       if (!client) throw new Error(say.wallet.noNode)
       const pair = [{ type: 'address' }, { type: 'bytes32' }] as const
       const ofOwner = keccak256(encodeAbiParameters(pair, [account, numberToHex(1, { size: 32 })]))
-      const slot = keccak256(encodeAbiParameters(pair, [place.staking, ofOwner]))
+      const slot = keccak256(encodeAbiParameters(pair, [network.staking, ofOwner]))
       const stateDiff = [{ slot, value: numberToHex(amount, { size: 32 }) }]
       const delegation = staking('delegate', node.node, numberOf(node.role), amount)
       const [approval, delegated, price] = await Promise.all([
         client.estimateContractGas({ ...approve('staking', amount), account }),
-        client.estimateContractGas({ ...delegation, account, stateOverride: [{ address: place.token, stateDiff }] }),
+        client.estimateContractGas({ ...delegation, account, stateOverride: [{ address: network.token, stateDiff }] }),
         client.getGasPrice(),
       ])
       return (approval + delegated) * price
@@ -127,10 +127,10 @@ function useGas(account: Address, amount: bigint, node: Schemas['Node']) {
 }
 
 function Estimate({ account, amount, node }: { account: Address; amount: bigint; node: Schemas['Node'] }) {
-  const place = usePlace()
+  const network = useNetwork()
   const gas = useGas(account, amount, node)
   const { data: period } = useReadContract({
-    address: place.staking,
+    address: network.staking,
     abi: stakingAbi,
     functionName: 'unbondingPeriod',
   })

@@ -11,14 +11,14 @@ export const ETHER = 10n * 10n ** 18n
 export const TOKENS = 200_000n * TOKEN
 
 /** Throws an error on any other chain, and if the node has no account with enough tokens. */
-export async function fund(place: Config, account: Address): Promise<void> {
-  if (!isDevelopment(place)) throw new Error(say.setup.noFaucet)
-  const [chain, transport] = [chainOf(place), http(place.chainUrl)]
+export async function fund(network: Config, account: Address): Promise<void> {
+  if (!isDevelopment(network)) throw new Error(say.setup.noFaucet)
+  const [chain, transport] = [chainOf(network), http(network.chainUrl)]
   const node = createPublicClient({ chain, transport })
   const unlocked = createWalletClient({ chain, transport })
-  if ((await node.getChainId()) !== place.chainId) throw new Error(say.setup.noFaucet)
+  if ((await node.getChainId()) !== network.chainId) throw new Error(say.setup.noFaucet)
   const [faucet] = await unlocked.getAddresses()
-  const token = { address: place.token, abi: tokenAbi } as const
+  const token = { address: network.token, abi: tokenAbi } as const
   const held = faucet && (await node.readContract({ ...token, functionName: 'balanceOf', args: [faucet] }))
   if (!faucet || held === undefined || held < TOKENS) throw new Error(say.setup.noFaucet)
   for (const hash of [

@@ -14,7 +14,7 @@ import { Field, readAmount } from '../parts/field'
 import { Table } from '../parts/table'
 import * as say from '../strings'
 import { Connected } from './connect'
-import { useBalance, usePlace } from './provider'
+import { useBalance, useNetwork } from './provider'
 import { isBusy, SendingNotice, useApproved, useCalls, useSending, type Flow } from './sending'
 
 const words = say.operate
@@ -88,7 +88,7 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
 function Refund({ account, busy, send }: Acting & { account: Address }) {
   const { tasks } = useCalls()
   const { data: refundable } = useReadContract({
-    address: usePlace().tasks,
+    address: useNetwork().tasks,
     abi: tasksAbi,
     functionName: 'claimable',
     args: [account],

@@ -38,9 +38,9 @@ export function payeeOf(found: { current: Address; next: Address; nextAt: number
   return { current: known(found.current), next: known(found.next), nextAt: found.nextAt }
 }
 
-async function read(client: PublicClient, place: Config, account: Address): Promise<Own> {
-  const staking = getContract({ address: place.staking, abi: stakingAbi, client }).read
-  const token = getContract({ address: place.token, abi: tokenAbi, client }).read
+async function read(client: PublicClient, network: Config, account: Address): Promise<Own> {
+  const staking = getContract({ address: network.staking, abi: stakingAbi, client }).read
+  const token = getContract({ address: network.token, abi: tokenAbi, client }).read
   const node = async (role: Role): Promise<OwnNode | null> => {
     const args = [account, numberOf(role)] as const
     const [pool, stake, [, own, claimable], paid] = await Promise.all([

@@ -3,18 +3,18 @@ import { useConfig } from 'wagmi'
 import { getPublicClient, signTypedData } from 'wagmi/actions'
 import { tokenAbi } from '../generated/abi'
 import * as say from '../strings'
-import { usePlace } from './provider'
+import { useNetwork } from './provider'
 
 const PERMIT_SECONDS = 1_800n
 
 /** Signs an approval of tokens for the staking contract (ERC-2612). Throws the wallet's error if the owner declines. */
 export function usePermit(account: Address) {
-  const place = usePlace()
+  const network = useNetwork()
   const config = useConfig()
   return async (value: bigint): Promise<readonly [bigint, number, `0x${string}`, `0x${string}`]> => {
-    const client = getPublicClient(config, { chainId: place.chainId })
+    const client = getPublicClient(config, { chainId: network.chainId })
     if (!client) throw new Error(say.wallet.noNode)
-    const token = { address: place.token, abi: tokenAbi } as const
+    const token = { address: network.token, abi: tokenAbi } as const
     const [nonce, name, block] = await Promise.all([
       client.readContract({ ...token, functionName: 'nonces', args: [account] }),
       client.readContract({ ...token, functionName: 'name' }),
@@ -23,7 +23,7 @@ export function usePermit(account: Address) {
     const deadline = block.timestamp + PERMIT_SECONDS
     const signature = await signTypedData(config, {
       account,
-      domain: { name, version: '1', chainId: place.chainId, verifyingContract: place.token },
+      domain: { name, version: '1', chainId: network.chainId, verifyingContract: network.token },
       types: {
         Permit: [
           { name: 'owner', type: 'address' },
@@ -34,7 +34,7 @@ export function usePermit(account: Address) {
         ],
       },
       primaryType: 'Permit',
-      message: { owner: account, spender: place.staking, value, nonce, deadline },
+      message: { owner: account, spender: network.staking, value, nonce, deadline },
     })
     const { r, s, yParity } = parseSignature(signature)
     return [deadline, 27 + yParity, r, s]

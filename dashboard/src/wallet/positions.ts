@@ -90,21 +90,21 @@ interface Blocks {
 }
 
 /** Events of all blocks, in queries of a few blocks each. */
-async function inAllBlocks<Event>(client: PublicClient, place: Config, ask: (blocks: Blocks) => Promise<Event[]>) {
+async function inAllBlocks<Event>(client: PublicClient, network: Config, ask: (blocks: Blocks) => Promise<Event[]>) {
   const found: Event[] = []
   const latest = await client.getBlockNumber()
-  for (let first = place.firstBlock; first <= latest; first += RANGE) {
+  for (let first = network.firstBlock; first <= latest; first += RANGE) {
     const last = first + RANGE - 1n < latest ? first + RANGE - 1n : latest
     found.push(...(await ask({ fromBlock: first, toBlock: last })))
   }
   return found
 }
 
-async function backedByEvents(client: PublicClient, place: Config, account: Address): Promise<Backed[]> {
-  const of = { address: place.staking, abi: stakingAbi, eventName: 'Delegated', strict: true } as const
+async function backedByEvents(client: PublicClient, network: Config, account: Address): Promise<Backed[]> {
+  const of = { address: network.staking, abi: stakingAbi, eventName: 'Delegated', strict: true } as const
   const args = { delegator: account }
   const found = new Map<string, Backed>()
-  for (const event of await inAllBlocks(client, place, (blocks) =>
+  for (const event of await inAllBlocks(client, network, (blocks) =>
     client.getContractEvents({ ...of, args, ...blocks }),
   )) {
     const role = ROLES[event.args.role]
@@ -113,10 +113,10 @@ async function backedByEvents(client: PublicClient, place: Config, account: Addr
   return [...found.values()]
 }
 
-async function claimsByEvents(client: PublicClient, place: Config, account: Address): Promise<Claim[]> {
-  const of = { address: place.staking, abi: stakingAbi, eventName: 'Claimed', strict: true } as const
+async function claimsByEvents(client: PublicClient, network: Config, account: Address): Promise<Claim[]> {
+  const of = { address: network.staking, abi: stakingAbi, eventName: 'Claimed', strict: true } as const
   const args = { delegator: account }
-  const found = await inAllBlocks(client, place, (blocks) => client.getContractEvents({ ...of, args, ...blocks }))
+  const found = await inAllBlocks(client, network, (blocks) => client.getContractEvents({ ...of, args, ...blocks }))
   return await Promise.all(
     found.map(async (event) => {
       const { timestamp } = await client.getBlock({ blockNumber: event.blockNumber })
@@ -133,13 +133,13 @@ async function orInstead<T>(read: Promise<T>, instead: () => Promise<T>): Promis
   })
 }
 
-async function read(client: PublicClient, place: Config, account: Address): Promise<Holdings> {
-  const staking = getContract({ address: place.staking, abi: stakingAbi, client }).read
-  const token = getContract({ address: place.token, abi: tokenAbi, client }).read
+async function read(client: PublicClient, network: Config, account: Address): Promise<Holdings> {
+  const staking = getContract({ address: network.staking, abi: stakingAbi, client }).read
+  const token = getContract({ address: network.token, abi: tokenAbi, client }).read
   let fromEvents = false
   const backed = await orInstead(backedByApi(account), () => {
     fromEvents = true
-    return backedByEvents(client, place, account)
+    return backedByEvents(client, network, account)
   })
   const [balance, count, unbondingPeriod] = await Promise.all([
     token.balanceOf([account]),
@@ -180,7 +180,7 @@ export function useHoldings(account: Address) {
 }
 
 export function useClaims(account: Address) {
-  return useChain('claims', account, (client, place) =>
-    orInstead(claimsByApi(account), () => claimsByEvents(client, place, account)),
+  return useChain('claims', account, (client, network) =>
+    orInstead(claimsByApi(account), () => claimsByEvents(client, network, account)),
   )
 }

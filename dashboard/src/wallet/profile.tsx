@@ -9,7 +9,7 @@ import { profile } from '../api/profiles'
 import { Card, Coded, Loading, Notice } from '../parts/basics'
 import { Shown } from '../parts/dialog'
 import * as say from '../strings'
-import { useIsContract, usePlace, useRefusal } from './provider'
+import { useIsContract, useNetwork, useRefusal } from './provider'
 
 const words = say.profile
 const FIELDS = ['name', 'institution', 'country', 'site', 'contact'] as const
@@ -23,7 +23,7 @@ const STRUCT = [
 
 /** Signs the texts, and sends them. Throws the wallet's error, ApiProblem, ApiUnreachable. */
 function usePublish(account: Address) {
-  const place = usePlace()
+  const network = useNetwork()
   const config = useConfig()
   const client = useQueryClient()
   return async (texts: Texts) => {
@@ -33,8 +33,8 @@ function usePublish(account: Address) {
       domain: {
         name: 'ConsiliumProfile',
         version: '1',
-        chainId: place.chainId,
-        verifyingContract: place.staking,
+        chainId: network.chainId,
+        verifyingContract: network.staking,
       },
       types: { NodeProfile: STRUCT },
       primaryType: 'NodeProfile',

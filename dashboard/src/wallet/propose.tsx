@@ -16,7 +16,7 @@ import * as say from '../strings'
 import { propose as words } from '../strings/propose'
 import { Connected } from './connect'
 import { refusal } from './errors'
-import { useBalance, usePlace } from './provider'
+import { useBalance, useNetwork } from './provider'
 import { isBusy, SendingNotice, useApproved, useCalls, useSending } from './sending'
 import { useSession } from './session'
 
@@ -33,7 +33,7 @@ export default function Propose({ of, isCurrent }: { of: Ready; isCurrent: boole
 }
 
 function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurrent: boolean }) {
-  const place = usePlace()
+  const network = useNetwork()
   const balance = useBalance(account)
   const { storing, store } = useStoring(account)
   const flow = useSending()
@@ -47,7 +47,7 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
   const hash = keccak256(stringToBytes(of.text)) // the server's own is not trusted
   const pool = BigInt(of.terms.pool) * BigInt(of.terms.shards)
   const lacks = balance === undefined ? 0n : pool - balance
-  const lacksBlobs = !of.terms.digests && !place.blobs
+  const lacksBlobs = !of.terms.digests && !network.blobs
   const known = mine?.pages.flatMap((page) => page.items) ?? []
   const already = known.find((one) => one.spec_hash === hash && one.phase !== 'ended')
   const { data: isKept } = useQuery({
@@ -84,7 +84,7 @@ function Steps({ account, of, isCurrent }: { account: Address; of: Ready; isCurr
       {!isDone && lacks > 0n && (
         <Notice kind="bad">
           <span>{words.poor(formatTokens(lacks))}</span>
-          {isDevelopment(place) && <Link to="/wallet">{say.setup.step.funds}</Link>}
+          {isDevelopment(network) && <Link to="/wallet">{say.setup.step.funds}</Link>}
         </Notice>
       )}
       {lacksBlobs && <Notice kind="bad">{words.noBlobs}</Notice>}

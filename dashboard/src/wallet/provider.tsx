@@ -1,4 +1,4 @@
-/** The browser's wallets (EIP-1193, announced by EIP-6963), the contracts' place, and reads through the chain's node. */
+/** The browser's wallets (EIP-1193, announced by EIP-6963), the network, and reads through the chain's node. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { createContext, useCallback, useContext, useEffect, useState, type ReactNode } from 'react'
 import {
@@ -22,20 +22,20 @@ import { loneWallet } from '../parts/wallets'
 import * as say from '../strings'
 import { refusal } from './errors'
 
-const Place = createContext<Config | null>(null)
+const NetworkContext = createContext<Config | null>(null)
 
 /** The chain and its contracts. Only inside `WithWallet`. */
-export function usePlace(): Config {
-  const place = useContext(Place)
-  if (!place) throw new Error('usePlace is used outside of WithWallet')
-  return place
+export function useNetwork(): Config {
+  const network = useContext(NetworkContext)
+  if (!network) throw new Error('useNetwork is used outside of WithWallet')
+  return network
 }
 
-export function chainOf(place: Config): Chain {
-  const urls = place.chainUrl === null ? [] : [place.chainUrl]
+export function chainOf(network: Config): Chain {
+  const urls = network.chainUrl === null ? [] : [network.chainUrl]
   return defineChain({
-    id: place.chainId,
-    name: say.wallet.chain(place.chainId),
+    id: network.chainId,
+    name: say.wallet.chain(network.chainId),
     nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
     rpcUrls: { default: { http: urls } },
   })
@@ -43,23 +43,23 @@ export function chainOf(place: Config): Chain {
 
 let made: { of: string; config: WagmiConfig } | undefined // one for all pages: it has the connected account
 
-function wagmiOf(place: Config): WagmiConfig {
-  const of = JSON.stringify([place.chainId, place.chainUrl])
+function wagmiOf(network: Config): WagmiConfig {
+  const of = JSON.stringify([network.chainId, network.chainUrl])
   if (made?.of === of) return made.config
-  const chain = chainOf(place)
-  const transport = place.chainUrl === null ? custom(walletNode) : http(place.chainUrl, { batch: true })
+  const chain = chainOf(network)
+  const transport = network.chainUrl === null ? custom(walletNode) : http(network.chainUrl, { batch: true })
   const config = createConfig({
     chains: [chain],
     connectors: [injected()],
     multiInjectedProviderDiscovery: true,
-    transports: { [place.chainId]: transport },
+    transports: { [network.chainId]: transport },
     pollingInterval: 1_000,
   })
   made = { of, config }
   return config
 }
 
-/** The wallet's own node, for a place that names none. */
+/** The wallet's own node, for a network that names none. */
 const walletNode = {
   request: async (call: { method: string; params?: unknown }): Promise<unknown> => {
     const [wallet] = loneWallet()
@@ -69,13 +69,13 @@ const walletNode = {
 }
 
 export function WithWallet({ children }: { children: ReactNode }) {
-  const { data: place, error, refetch } = useQuery(configQuery())
-  if (!place) return error ? <Fault error={error} retry={() => void refetch()} /> : <Loading />
-  return <Connected place={place}>{children}</Connected>
+  const { data: network, error, refetch } = useQuery(configQuery())
+  if (!network) return error ? <Fault error={error} retry={() => void refetch()} /> : <Loading />
+  return <Connected network={network}>{children}</Connected>
 }
 
-function Connected({ place, children }: { place: Config; children: ReactNode }) {
-  const [config] = useState(() => wagmiOf(place))
+function Connected({ network, children }: { network: Config; children: ReactNode }) {
+  const [config] = useState(() => wagmiOf(network))
   // Not wagmi's provider, which connects anew whenever the page is painted: the wallet's answer to that is older than a
   // switch of its account meanwhile, and would undo it.
   useEffect(() => {
@@ -83,14 +83,14 @@ function Connected({ place, children }: { place: Config; children: ReactNode }) 
   }, [config])
   return (
     <WagmiContext value={config}>
-      <Place value={place}>{children}</Place>
+      <NetworkContext value={network}>{children}</NetworkContext>
     </WagmiContext>
   )
 }
 
 /** The account's tokens, in the smallest unit; undefined until they are known. */
 export function useBalance(account: Address): bigint | undefined {
-  const { token } = usePlace()
+  const { token } = useNetwork()
   return useReadContract({ address: token, abi: tokenAbi, functionName: 'balanceOf', args: [account] }).data
 }
 
@@ -105,13 +105,13 @@ export function useIsContract(account: Address): boolean | undefined {
 /** Words for a refusal. Wallets have no error of their own for a signature that is for another chain than their present one. */
 export function useRefusal(): (error: unknown) => string {
   const config = useConfig()
-  const place = usePlace()
+  const network = useNetwork()
   return useCallback(
     (error) => {
-      const { chainId = place.chainId } = getConnection(config)
-      return chainId === place.chainId ? refusal(error) : say.refused.wrongChain
+      const { chainId = network.chainId } = getConnection(config)
+      return chainId === network.chainId ? refusal(error) : say.refused.wrongChain
     },
-    [config, place.chainId],
+    [config, network.chainId],
   )
 }
 
@@ -121,18 +121,18 @@ export function useRefusal(): (error: unknown) => string {
 export function useChain<T>(
   key: string,
   account: Address,
-  read: (client: PublicClient, place: Config, account: Address) => Promise<T>,
+  read: (client: PublicClient, network: Config, account: Address) => Promise<T>,
 ) {
   const client = usePublicClient()
-  const place = usePlace()
+  const network = useNetwork()
   return useQuery({
-    queryKey: [key, account, place.chainId, place.staking],
+    queryKey: [key, account, network.chainId, network.staking],
     enabled: client !== undefined,
     refetchInterval: 12_000,
     placeholderData: keepPreviousData,
     queryFn: () => {
       if (!client) throw new Error(say.wallet.noNode)
-      return read(client, place, account)
+      return read(client, network, account)
     },
   })
 }

@@ -9,7 +9,7 @@ import { formatTokens } from '../lib/amounts'
 import { Hash as ShownHash } from '../parts/basics'
 import * as say from '../strings'
 import { refusal } from './errors'
-import { usePlace, useRefusal } from './provider'
+import { useNetwork, useRefusal } from './provider'
 
 export interface Call {
   address: Address
@@ -20,15 +20,15 @@ export interface Call {
 
 /** Makes calls of the contracts. `approve` lets a contract take that many tokens. */
 export function useCalls() {
-  const place = usePlace()
+  const network = useNetwork()
   const of =
     (address: Address, abi: Abi) =>
     (functionName: string, ...args: readonly unknown[]): Call => ({ address, abi, functionName, args })
   return {
-    staking: of(place.staking, stakingAbi),
-    tasks: of(place.tasks, tasksAbi),
+    staking: of(network.staking, stakingAbi),
+    tasks: of(network.tasks, tasksAbi),
     approve: (contract: 'staking' | 'tasks', amount: bigint) =>
-      of(place.token, tokenAbi)('approve', place[contract], amount),
+      of(network.token, tokenAbi)('approve', network[contract], amount),
   }
 }
 
@@ -59,7 +59,7 @@ function gasLimit(estimate: bigint): bigint {
   return limit < HIGHEST_GAS ? limit : HIGHEST_GAS
 }
 
-/** The chain's node. Throws an error if neither the place nor the wallet has one. */
+/** The chain's node. Throws an error if neither the network nor the wallet has one. */
 function nodeOf(config: Config): PublicClient {
   const client = getPublicClient(config)
   if (!client) throw new Error(say.wallet.noNode)
@@ -96,7 +96,7 @@ const actsOf = (steps: readonly Step[]) => steps.reduce((sum, one) => sum + (typ
  */
 export function useSending(): Flow {
   const config = useConfig()
-  const place = usePlace()
+  const network = useNetwork()
   const client = useQueryClient()
   const { address } = useConnection()
   const words = useRefusal()
@@ -123,7 +123,7 @@ export function useSending(): Flow {
         }
         const call = typeof step === 'function' ? await step(before) : step
         show({ state: 'checking', at: act })
-        const { request } = await simulateContract(config, { ...call, account, chainId: place.chainId })
+        const { request } = await simulateContract(config, { ...call, account, chainId: network.chainId })
         const gas = gasLimit(await nodeOf(config).estimateContractGas({ ...call, account }))
         if (isLeft()) return null
         show({ state: 'signing', at: act })
@@ -161,7 +161,7 @@ export function useSending(): Flow {
         void client.invalidateQueries()
       }
     },
-    [client, config, place.chainId, words],
+    [client, config, network.chainId, words],
   )
 
   const send = useCallback(
@@ -256,9 +256,9 @@ export interface Approvals {
 
 /** The approval, in the smallest unit; undefined until it is known. */
 function useApproval({ account, contract }: Approvals): bigint | undefined {
-  const place = usePlace()
-  const args = [account, place[contract]] as const
-  return useReadContract({ address: place.token, abi: tokenAbi, functionName: 'allowance', args }).data
+  const network = useNetwork()
+  const args = [account, network[contract]] as const
+  return useReadContract({ address: network.token, abi: tokenAbi, functionName: 'allowance', args }).data
 }
 
 /** The steps of a call that takes tokens: with an approval before it, unless that amount is approved already. */

@@ -12,7 +12,7 @@ import * as say from '../strings'
 import { Choose, ConnectedAs } from './connect'
 import { refusal } from './errors'
 import { ETHER, fund, TOKENS } from './faucet'
-import { useBalance, usePlace, WithWallet } from './provider'
+import { useBalance, useNetwork, WithWallet } from './provider'
 
 const words = say.setup
 type Step = keyof typeof words.step
@@ -37,13 +37,13 @@ function Connection() {
 }
 
 function Steps({ account }: { account: Address }) {
-  const place = usePlace()
+  const network = useNetwork()
   const client = useQueryClient()
   const act = useActs(account)
   const [done, setDone] = useState<ReadonlySet<Step>>(new Set())
   const [running, setRunning] = useState<Step | null>(null)
   const [failed, setFailed] = useState('')
-  const steps: readonly Step[] = ['network', ...(isDevelopment(place) ? (['funds'] as const) : []), 'token']
+  const steps: readonly Step[] = ['network', ...(isDevelopment(network) ? (['funds'] as const) : []), 'token']
 
   async function go() {
     setFailed('')
@@ -109,24 +109,24 @@ function Held({ account }: { account: Address }) {
 /** Each step's action. All may be done again. */
 function useActs(account: Address): Record<Step, () => Promise<void>> {
   const config = useConfig()
-  const place = usePlace()
+  const network = useNetwork()
   const wallet = () => getConnectorClient(config, { account, assertChainId: false })
   return {
     network: async () => {
-      if (place.chainUrl !== null) {
+      if (network.chainUrl !== null) {
         const chain = {
-          chainId: numberToHex(place.chainId),
-          chainName: say.wallet.chain(place.chainId),
+          chainId: numberToHex(network.chainId),
+          chainName: say.wallet.chain(network.chainId),
           nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
-          rpcUrls: [place.chainUrl],
+          rpcUrls: [network.chainUrl],
         }
         await (await wallet()).request({ method: 'wallet_addEthereumChain', params: [chain] })
       }
-      await switchChain(config, { chainId: place.chainId })
+      await switchChain(config, { chainId: network.chainId })
     },
     token: async () => {
-      const symbol = await readContract(config, { address: place.token, abi: erc20Abi, functionName: 'symbol' })
-      const options = { address: place.token, symbol, decimals: DECIMALS }
+      const symbol = await readContract(config, { address: network.token, abi: erc20Abi, functionName: 'symbol' })
+      const options = { address: network.token, symbol, decimals: DECIMALS }
       try {
         await (await wallet()).request({ method: 'wallet_watchAsset', params: { type: 'ERC20', options } })
       } catch (error) {
@@ -134,6 +134,6 @@ function useActs(account: Address): Record<Step, () => Promise<void>> {
         throw new Error(words.declinedToken)
       }
     },
-    funds: () => fund(place, account),
+    funds: () => fund(network, account),
   }
 }

@@ -85,8 +85,8 @@ interface Owed {
   requests: { request: bigint; worth: bigint; maturesAt: number }[]
 }
 
-async function read(client: PublicClient, place: Config, node: Address, role: Role): Promise<Owed> {
-  const staking = getContract({ address: place.staking, abi: stakingAbi, client }).read
+async function read(client: PublicClient, network: Config, node: Address, role: Role): Promise<Owed> {
+  const staking = getContract({ address: network.staking, abi: stakingAbi, client }).read
   const of = [node, numberOf(role)] as const
   const [paid, period, [shares, worth, claimable], count] = await Promise.all([
     staking.withdrawalAddressOf(of),
@@ -111,7 +111,7 @@ export default function Acting({ node: { node, role } }: { node: Schemas['Node']
 }
 
 function Owner({ account, node, role }: { account: Address; node: Address; role: Role }) {
-  const { data, error } = useChain(`owed as ${role}`, node, (client, place) => read(client, place, node, role))
+  const { data, error } = useChain(`owed as ${role}`, node, (client, network) => read(client, network, node, role))
   const flow = useSending()
   const { staking } = useCalls()
   const now = useNow()

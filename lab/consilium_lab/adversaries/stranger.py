@@ -3,7 +3,7 @@
 Each tries every call of `worst_calls`. A call that the contract accepts has its effect. One joins as a hospital, the
 other as a voter.
 
-Run as a program: `python -m consilium_lab.adversaries.stranger PLACE --home FOLDER --number N`.
+Run as a program: `python -m consilium_lab.adversaries.stranger ROLE --home FOLDER --number N`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from consilium_lab.demo.options import Stranger
 class Worst(WorstCalls):
     """An account that tries bad calls in one task. `number` counts strangers from one."""
 
-    def __init__(self, settings: StrangerSettings, place: Stranger, number: int) -> None:
+    def __init__(self, settings: StrangerSettings, role: Stranger, number: int) -> None:
         super().__init__(settings)
-        self.place, self.number = place, number
+        self.role, self.number = role, number
 
     def run(self) -> None:
         """Takes part until the task ends."""
@@ -82,7 +82,7 @@ class Worst(WorstCalls):
         names = list(ENCRYPTION_KEYS)
         name = names[(self.number - 1) // 2 % len(names)]
         as_hospital = self._join_call(rows=MOST, sealing=ENCRYPTION_KEYS[name])
-        if self.place is Stranger.HOSPITAL:
+        if self.role is Stranger.HOSPITAL:
             self._try((f"the most rows, and {name} as its encryption key", as_hospital))
         else:
             self._try(("a voter that will not evaluate anything", as_voter))
@@ -109,7 +109,7 @@ class Worst(WorstCalls):
         if round_ % 2:
             call = self._commit_call(round_, share_bundle=b"\xff" * LONG)
             self._try(("the longest share bundle, of garbage", call), ("the same for the second time", call))
-        if self.place is Stranger.HOSPITAL:
+        if self.role is Stranger.HOSPITAL:
             emit("silent", round=round_)
 
     def _take_seat(self, round_: int) -> None:
@@ -121,13 +121,13 @@ class Worst(WorstCalls):
             call = self._tasks.commitScores(self.task, round_, public_key(self._key), self._ticket(round_), commitment)
             self._try((field, call), ("the same for the second time", call))
             self._try(("after it was seated", self._tasks.standDown(self.task, round_)))
-        elif self.place is Stranger.VOTER:
+        elif self.role is Stranger.VOTER:
             emit("silent", round=round_)
 
     def _reveal(self, round_: int) -> None:
         call = self._tasks.revealScores(self.task, round_, self._extreme(round_), NO_SALT)
         self._try(("the least and the largest score", call), ("the same for the second time", call))
-        if self.place is Stranger.VOTER:
+        if self.role is Stranger.VOTER:
             emit("silent", round=round_)
 
     def _leave(self) -> None:
@@ -139,17 +139,17 @@ class Worst(WorstCalls):
         self._try(*(("another's", release(self.task, other)) for other in others if other != self.ledger.address))
         self._try(("its own", release(self.task, self.ledger.address)))
         self._try(("its own for the second time", release(self.task, self.ledger.address)))
-        emit("left", role=self.place)
+        emit("left", role=self.role)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("place", type=Stranger, choices=list(Stranger))
+    parser.add_argument("role", type=Stranger, choices=list(Stranger))
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--number", type=int, required=True)
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    Worst(read_settings(given.home / "node.toml", StrangerSettings), given.place, given.number).run()
+    Worst(read_settings(given.home / "node.toml", StrangerSettings), given.role, given.number).run()
 
 
 if __name__ == "__main__":

@@ -72,10 +72,10 @@ def _answers(archive: Path) -> Iterator[tuple[str, ...]]:
             for path, entry in paths
             if path.suffix == ".xml" and path.parent.name in MEDQUAD_FOLDERS
         ]
-        for place, _, entry in sorted(documents, key=lambda one: one[:2]):
+        for index, _, entry in sorted(documents, key=lambda one: one[:2]):
             if entry.file_size > LARGEST_DOCUMENT:
                 raise LabError("DataUnreadable", path=archive)
-            yield from _answers_of(order[place], ElementTree.fromstring(files.read(entry)))
+            yield from _answers_of(order[index], ElementTree.fromstring(files.read(entry)))
 
 
 def _answers_of(folder: str, document: ElementTree.Element) -> Iterator[tuple[str, ...]]:

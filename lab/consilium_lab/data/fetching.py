@@ -42,8 +42,8 @@ def fetch(name: DataSet, publisher: Publisher, folder: Path, progress: Progress)
     try:
         BUILD[name](*parts, draft)
         if (found := _sha256(draft)) != publisher.built:
-            places = publisher.places
-            raise LabError("DataWrong", file=output.name, place=places, found=found, wanted=publisher.built)
+            source = publisher.sources
+            raise LabError("DataWrong", file=output.name, source=source, found=found, wanted=publisher.built)
         draft.replace(output)
     except LabError:
         for part, one in zip(parts, publisher.downloads, strict=True):
@@ -97,8 +97,8 @@ def _downloaded(name: DataSet, publisher: Publisher, one: Download, folder: Path
             part.replace(path)
             return path
         part.unlink()
-        faults.append(LabError("DataWrong", file=one.name, place=url, found=found, wanted=one.sha256))
-    # A wrong file says more than a place that does not answer.
+        faults.append(LabError("DataWrong", file=one.name, source=url, found=found, wanted=one.sha256))
+    # A wrong file says more than a server that does not answer.
     raise next((fault for fault in faults if fault.name == "DataWrong"), faults[0])
 
 

@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Download:
-    """A file of a publisher. `urls`: the same file in several places, asked in order. `sha256`: None for an archive
+    """A file of a publisher. `urls`: the same file on several servers, asked in order. `sha256`: None for an archive
     that its server packs anew for each request; then the file that is built from it is checked alone.
     """
 
@@ -43,7 +43,7 @@ class Publisher:
         )
 
     @property
-    def places(self) -> str:
+    def sources(self) -> str:
         """The first address of each download, for those who fetch on another machine."""
         return " ".join(one.urls[0] for one in self.downloads)
 
@@ -57,8 +57,8 @@ _FLAMBY = (
 )
 
 
-def _of_heart(place: str, sha256: str) -> Download:
-    name = f"processed.{place}.data"
+def _of_heart(hospital: str, sha256: str) -> Download:
+    name = f"processed.{hospital}.data"
     return Download(name, (f"{_UCI}/{name}", f"{_FLAMBY}/{name}"), sha256, MIB)
 
 

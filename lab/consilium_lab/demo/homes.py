@@ -38,7 +38,7 @@ class NetworkSettings:
     report_to: str | None = None
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def shared(self) -> dict[str, Any]:
         return {
             "chain_url": self.chain_url,
             "deployment": str(self.deployment.absolute()),
@@ -47,7 +47,7 @@ class NetworkSettings:
 
     @property
     def of_nodes(self) -> dict[str, Any]:
-        return self.settings if self.report_to is None else self.settings | {"report_to": self.report_to}
+        return self.shared if self.report_to is None else self.shared | {"report_to": self.report_to}
 
     def policy(self, spec: TaskSpec) -> dict[str, Any]:
         programs = [spec.model.program] if isinstance(spec.model, ProgramSpec) else []
@@ -63,7 +63,7 @@ def write_key(home: Path, account: LocalAccount) -> None:
 
 
 def make_hospital(
-    place: NetworkSettings,
+    settings: NetworkSettings,
     home: Path,
     account: LocalAccount,
     rows: tuple[Frame, DataSchema],
@@ -74,19 +74,19 @@ def make_hospital(
     write_key(home, account)
     data = data_settings(rows, home, spec)
     make_transport_key(home / "transport.key")
-    policy = place.policy(spec) | {"columns": spec.data.used, "masked_only": spec.update.masked}
-    return HospitalHome.create(home, place.of_nodes | data | {**more}, policy)
+    policy = settings.policy(spec) | {"columns": spec.data.used, "masked_only": spec.update.masked}
+    return HospitalHome.create(home, settings.of_nodes | data | {**more}, policy)
 
 
 def make_voter(
-    place: NetworkSettings, home: Path, account: LocalAccount, rows: tuple[Frame, DataSchema], spec: TaskSpec
+    settings: NetworkSettings, home: Path, account: LocalAccount, rows: tuple[Frame, DataSchema], spec: TaskSpec
 ) -> VoterHome:
     write_key(home, account)
     data = data_settings(rows, home, spec)
-    policy = place.policy(spec) | {"metrics": [spec.judging.metric]}
-    if place.report_to is not None:
+    policy = settings.policy(spec) | {"metrics": [spec.judging.metric]}
+    if settings.report_to is not None:
         policy["share_evaluation"] = "unless_private"
-    return VoterHome.create(home, place.of_nodes | data, policy)
+    return VoterHome.create(home, settings.of_nodes | data, policy)
 
 
 def data_settings(rows: tuple[Frame, DataSchema], home: Path, spec: TaskSpec) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def data_settings(rows: tuple[Frame, DataSchema], home: Path, spec: TaskSpec) ->
 def approve(home: HospitalHome, ledger: Ledger, task: int, spec_hash: bytes, port: int, authority: Path) -> None:
     """Approves a task whose aggregator's SuperLink is on loopback, with a certificate of `authority`."""
     approval = Approval(
-        place=ledger.folder_name(task),
+        task_key=ledger.folder_name(task),
         spec_hash=spec_hash.hex(),
         approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
         superlink=f"127.0.0.1:{port}",

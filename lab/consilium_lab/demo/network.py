@@ -93,7 +93,7 @@ class Network:
         return next((party for party in self.parties if party.address == address), None)
 
     @property
-    def place(self) -> NetworkSettings:
+    def settings(self) -> NetworkSettings:
         output, (operator,) = self.options.output, self.of(Role.OPERATOR)
         return NetworkSettings(self.node.url, output / "deployment.json", output / "artifacts", operator.address)
 
@@ -167,8 +167,8 @@ def _parties(options: DemoOptions, data: DemoData) -> list[Party]:
         behind = options.voters - 1 - index
         attack = voter_attacks[behind] if behind < len(voter_attacks) else None
         parties.append(party(f"voter-{index + 1}", Role.VOTER, attack))
-    for index, place in enumerate(options.strangers * list(Stranger)):
-        parties.append(party(f"stranger-{index + 1}", Role.STRANGER, place))
+    for index, stranger in enumerate(options.strangers * list(Stranger)):
+        parties.append(party(f"stranger-{index + 1}", Role.STRANGER, stranger))
     return parties
 
 
@@ -182,13 +182,13 @@ def _write_hospital(network: Network, party: Party, digest: bytes, sponsor_ca: P
     }
     if options.kill_in_round is not None and party is hospitals[0]:
         settings["commits"] = "own"  # a relayed commitment comes last in the round: the kill would be too late
-    home = make_hospital(network.place, party.home, party.account, rows, network.spec, settings)
+    home = make_hospital(network.settings, party.home, party.account, rows, network.spec, settings)
     approve(home, network.treasury, network.task, digest, network.superlink_port, aggregator_ca)
 
 
 def _write_voter(network: Network, party: Party) -> None:
     rows = network.data.held_out[network.of(Role.VOTER).index(party)], network.data.schema
-    make_voter(network.place, party.home, party.account, rows, network.spec)
+    make_voter(network.settings, party.home, party.account, rows, network.spec)
 
 
 def _register(network: Network, party: Party) -> None:
@@ -226,7 +226,7 @@ def start(network: Network, processes: Processes) -> None:
     hospitals, voters = ([str(one.home) for one in network.of(role)] for role in (Role.HOSPITAL, Role.VOTER))
     processes.start(
         REFERENCES, "consilium_lab.demo.compared", "--task", str(network.options.output / "task.toml"),
-        "--artifacts", str(network.place.artifacts), "--seed", str(network.options.seed),
+        "--artifacts", str(network.settings.artifacts), "--seed", str(network.options.seed),
         "--hospitals", *hospitals, "--voters", *voters,
     )  # fmt: skip
 

@@ -115,7 +115,7 @@ class DemoOptions:
     epsilon: float | None = None
     table: TableOptions | None = None
     codec: Mapping[str, Any] | None = None
-    program: Path | None = None  # the folder of an exported one, in place of the data set's model
+    program: Path | None = None  # the folder of an exported one, instead of the data set's model
 
     @property
     def hospital_count(self) -> int:

@@ -90,8 +90,8 @@ def settle_rounds(
 def lower_medians(votes: Integers, revealed: Flags) -> Integers:
     """Per round and cohort, of the revealed votes: (R, K). Meaningless without a revealed vote."""
     ordered = np.sort(np.where(revealed[:, None, :], votes, LAST), axis=2)
-    place = np.maximum((revealed.sum(axis=1) - 1) // 2, 0)
-    return np.asarray(np.take_along_axis(ordered, place[:, None, None], axis=2)[..., 0])
+    index = np.maximum((revealed.sum(axis=1) - 1) // 2, 0)
+    return np.asarray(np.take_along_axis(ordered, index[:, None, None], axis=2)[..., 0])
 
 
 def _near(rules: Rules, votes: Integers, medians: Integers) -> Flags:

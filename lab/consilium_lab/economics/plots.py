@@ -69,15 +69,15 @@ def payoffs(rows: Sequence[Row]) -> Figure | None:
         return None
     drawn, axes = _figure(12, 4.0, 3)
     for axis, (title, bars, limits) in zip(axes, panels, strict=True):
-        for place, row in enumerate(bars):
-            axis.barh(place - 0.28, row.if_honest, 0.22, color=HONEST, label="deviants, had they been honest")
-            axis.barh(place, row.deviant_mean, 0.3, color=DEVIANT, label="deviants")
-            axis.barh(place + 0.28, row.honest_mean, 0.22, color=IDLE, label="the honest others, meanwhile")
+        for index, row in enumerate(bars):
+            axis.barh(index - 0.28, row.if_honest, 0.22, color=HONEST, label="deviants, had they been honest")
+            axis.barh(index, row.deviant_mean, 0.3, color=DEVIANT, label="deviants")
+            axis.barh(index + 0.28, row.honest_mean, 0.22, color=IDLE, label="the honest others, meanwhile")
             shown = max(row.deviant_mean, limits[0] * 0.98)  # if the bar leaves the panel, its number stays inside
             side, space = ("left", " ") if shown >= 0 or row.deviant_mean < limits[0] else ("right", "")
             colour = "white" if row.deviant_mean < limits[0] else DEVIANT
             text = f"{space}{row.deviant_mean:.1f}{' ' if side == 'right' else ''}"
-            axis.text(shown, place, text, ha=side, va="center", fontsize=7, color=colour, weight="bold")
+            axis.text(shown, index, text, ha=side, va="center", fontsize=7, color=colour, weight="bold")
         axis.set_xlim(*limits)
         axis.set_yticks(range(len(bars)), [row.scenario for row in bars])
         axis.invert_yaxis()

@@ -102,5 +102,5 @@ def seat_chance(shares: Reals, seats: int) -> Reals:
 
 def _assigned(random: np.random.Generator, rounds: int, rules: Rules) -> Integers:
     """The cohort of every hospital, shuffled anew in every round: (R, H)."""
-    places = np.argsort(random.random((rounds, rules.hospitals)), axis=1)
-    return places % rules.cohorts
+    order = np.argsort(random.random((rounds, rules.hospitals)), axis=1)
+    return order % rules.cohorts

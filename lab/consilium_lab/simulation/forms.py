@@ -139,5 +139,5 @@ def _changed(spec: TaskSpec, changes: Sequence[Changes]) -> str:
 def taking_part(rows: Mapping[str, int], count: int) -> list[str]:
     """`count` hospitals, evenly spaced among all in the order of their rows, the largest first. In the given order."""
     by_rows = sorted(rows, key=lambda name: -rows[name])
-    chosen = {by_rows[place * len(by_rows) // count] for place in range(count)}
+    chosen = {by_rows[index * len(by_rows) // count] for index in range(count)}
     return [name for name in rows if name in chosen]

@@ -85,7 +85,7 @@ class Play:
     seeds: int = 1
     dropouts: float = 0.0
     terms: ChainTerms = ASSUMED
-    places: Sequence[Location] = ()
+    locations: Sequence[Location] = ()
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
@@ -93,7 +93,7 @@ class Play:
 
 
 def at_prices(gas_price: int | None, blob_gas_price: int | None, block_seconds: float | None) -> ChainTerms:
-    """The assumed terms, with these in their place. Prices in wei. Raises LabError (SettingOutOfRange)."""
+    """The assumed terms, with these instead. Prices in wei. Raises LabError (SettingOutOfRange)."""
     terms = replace(
         ASSUMED,
         gas_price=ASSUMED.gas_price if gas_price is None else gas_price,
@@ -145,7 +145,7 @@ def _row(
 ) -> GridRow:
     raw = form.task_file.encode()
     played = [
-        simulate(raw, hospitals, voters, seed, compared=False, places=play.places, dropouts=form.dropouts)
+        simulate(raw, hospitals, voters, seed, compared=False, locations=play.locations, dropouts=form.dropouts)
         for seed in range(play.seed, play.seed + play.seeds)
     ]
     metrics, errors = averages([one.rounds[-1].metrics if one.rounds else one.start for one in played])
@@ -183,7 +183,7 @@ def averages(found: Sequence[Metrics]) -> tuple[Metrics, Metrics]:
 
 
 def ranked_by(spec: TaskSpec) -> Metric:
-    """The metric by which forms are compared, more being better: the task's own, or the first that is shown in place
+    """The metric by which forms are compared, more being better: the task's own, or the first that is shown instead
     of an error or a plug-in.
     """
     chosen = spec.judging.metric

@@ -54,8 +54,8 @@ def picture(grid: Grid) -> Any:
         line.sort(key=lambda row: row.bytes_a_round)
         axes.plot([row.bytes_a_round for row in line], [row.metrics[metric] for row in line], color=BLUE, linewidth=1.5)
     for row in grid.rows:
-        place, colour = (row.bytes_a_round, row.metrics[metric]), BLUE if row.is_frontier else MUTED
-        axes.errorbar(*place, yerr=row.errors.get(metric), fmt="o", color=colour, markersize=6, capsize=3)
+        point, colour = (row.bytes_a_round, row.metrics[metric]), BLUE if row.is_frontier else MUTED
+        axes.errorbar(*point, yerr=row.errors.get(metric), fmt="o", color=colour, markersize=6, capsize=3)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

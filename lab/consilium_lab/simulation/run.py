@@ -120,11 +120,11 @@ def simulate(
     on_round: Callable[[PlayedRound], None] = lambda _: None,
     *,
     compared: bool = True,
-    places: Sequence[Location] = (),
+    locations: Sequence[Location] = (),
     dropouts: float = 0.0,
 ) -> Simulation:
     """Plays all rounds of the task file `raw` on these examples by name. `on_round` sees each one. `compared`: with the
-    reference trainings. `places`: of the artifact store, for the weights that a task starts from. `dropouts`: the
+    reference trainings. `locations`: of the artifact store, for the weights that a task starts from. `dropouts`: the
     chance (0 to 1) of each hospital to miss a round, also the statistics round.
 
     Raises SpecInvalid, LabError (SimulationInvalid, StartNotSimulated, SettingOutOfRange) and the errors of training
@@ -135,7 +135,7 @@ def simulate(
         raise LabError("StartNotSimulated", task=spec.start.task)
     require_enough(spec, len(hospitals), len(voters))
     with tempfile.TemporaryDirectory(prefix="consilium-simulation-") as folder:
-        store = ArtifactStore([Path(folder), *places])
+        store = ArtifactStore([Path(folder), *locations])
         offer(store, spec)
         model_of(spec).require_installed()
         require_metric_installed(spec)

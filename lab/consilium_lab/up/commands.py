@@ -14,9 +14,9 @@ BREAK = " \\\n      "  # a long command goes on in the next line
 
 def commands_to_try(network: StandingNetwork, api: str, first: int | None) -> list[str]:
     """`api`: its URL. `first`: number of the first task, if there is one."""
-    options, place = network.options, network.place
-    book = ["--rpc", place.chain_url, "--address-book", near(options.address_book)]
-    store = ["--artifacts", near(place.artifacts)]
+    options, settings = network.options, network.settings
+    book = ["--rpc", settings.chain_url, "--address-book", near(options.address_book)]
+    store = ["--artifacts", near(settings.artifacts)]
     found = [shlex.join(["curl", f"{api}/v1/network"])]
     if first is not None:
         found += [_consilium("operator", "watch", str(first), *book)]

@@ -49,7 +49,7 @@ class StandingNetwork:
     spec: TaskSpec
     operator: Ledger
     store: ArtifactStore
-    place: NetworkSettings
+    settings: NetworkSettings
     aggregator: str
     hospitals: dict[str, HospitalHome]
     voters: dict[str, Path]
@@ -112,7 +112,7 @@ def build(options: UpOptions, data: DemoData, settings: TaskSettings, node: Loca
         deployment.write(book)
     operator = Ledger(Connection(node.url, faucet), deployment)
     artifacts, nodes = options.home / "artifacts", options.home / "nodes"
-    place = NetworkSettings(
+    network_settings = NetworkSettings(
         node.url, options.home / "deployment.json", artifacts, faucet.address, is_open=True, report_to=options.origin
     )
     spec, task_file = task_spec(data, settings), options.home / "task.toml"
@@ -127,11 +127,11 @@ def build(options: UpOptions, data: DemoData, settings: TaskSettings, node: Loca
         operator.connection.transactions.send_ether(account.address, GAS_MONEY)
         operator.token.transfer(account.address, SPENDING_MONEY)
     hospitals = {
-        name: make_hospital(place, nodes / name, accounts[name], (rows, data.schema), spec, {})
+        name: make_hospital(network_settings, nodes / name, accounts[name], (rows, data.schema), spec, {})
         for name, rows in zip(hospital_names, data.hospitals, strict=True)
     }
     voters = {
-        name: make_voter(place, nodes / name, accounts[name], (rows, data.schema), spec)
+        name: make_voter(network_settings, nodes / name, accounts[name], (rows, data.schema), spec)
         for name, rows in zip(voter_names, data.held_out, strict=True)
     }
     stake = TASKS_AT_ONCE * spec.money.voter_bond * TOKEN
@@ -142,8 +142,8 @@ def build(options: UpOptions, data: DemoData, settings: TaskSettings, node: Loca
     ledgers["aggregator"].staking.stake(Role.AGGREGATOR, TASKS_AT_ONCE * spec.money.aggregator_bond * TOKEN)
     names = {account.address: name for name, account in accounts.items()} | {faucet.address: "operator"}
     network = StandingNetwork(
-        options, data, task_file, spec, operator, ArtifactStore(artifacts), place, accounts["aggregator"].address,
-        hospitals, {name: home.folder for name, home in voters.items()},
+        options, data, task_file, spec, operator, ArtifactStore(artifacts), network_settings,
+        accounts["aggregator"].address, hospitals, {name: home.folder for name, home in voters.items()},
         [home.settings.data for home in voters.values()], names,
     )  # fmt: skip
     write_key(nodes / "aggregator", accounts["aggregator"])
@@ -155,7 +155,7 @@ def _write_server(network: StandingNetwork, aggregator: Path) -> None:
     """Writes the configurations of `consilium server api` and `consilium server worker`."""
     options, home = network.options, network.server
     home.mkdir(mode=0o700)
-    common = network.place.settings
+    common = network.settings.shared
     if options.database_url is None:
         common["database_url"] = f"sqlite:///{home / 'index.sqlite'}"
     else:
@@ -164,8 +164,8 @@ def _write_server(network: StandingNetwork, aggregator: Path) -> None:
         "home": str(home / "api"),
         "origin": options.origin,
         "port": options.port,
-        "admins": [network.place.operator],
-        "public_chain_url": network.place.chain_url,
+        "admins": [network.settings.operator],
+        "public_chain_url": network.settings.chain_url,
         "models": str(network.models),
         "example_task": str((options.home / EXAMPLE).absolute()),
     }

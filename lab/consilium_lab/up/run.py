@@ -228,8 +228,8 @@ def _show(console: Console, network: StandingNetwork, first: int | None) -> None
     commands = commands_to_try(network, api, first)
     if not sys.stdout.isatty():
         emit(
-            "up", api=api, chain=network.place.chain_url, address_book=str(options.address_book),
-            artifacts=str(network.place.artifacts), aggregator=network.aggregator, task=first, commands=commands,
+            "up", api=api, chain=network.settings.chain_url, address_book=str(options.address_book),
+            artifacts=str(network.settings.artifacts), aggregator=network.aggregator, task=first, commands=commands,
         )  # fmt: skip
         return
     count = f"{len(network.hospitals)} hospitals, {len(network.voters)} voters, an aggregator"
@@ -239,7 +239,7 @@ def _show(console: Console, network: StandingNetwork, first: int | None) -> None
         f"[bold]Consilium is up[/bold]: {count}; {network.data.description}\n"
         f"  dashboard  {f'{api}/' if built() else 'not built: make dashboard'}\n"
         f"  API        {api}/v1/tasks, live at {api}/v1/events; described in {api}/v1/openapi.json\n"
-        f"  chain      {network.place.chain_url}, chain id {CHAIN_ID}; addresses in {options.address_book}\n"
+        f"  chain      {network.settings.chain_url}, chain id {CHAIN_ID}; addresses in {options.address_book}\n"
         f"  jobs       {jobs}; index in {index}\n"
         f"  files      {near(options.home)}: nodes' homes, artifacts, settings, logs\n\n"
         f"Try, in another terminal, in {Path.cwd()}:\n" + "".join(f"  {command}\n" for command in commands),

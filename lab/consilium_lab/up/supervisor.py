@@ -129,15 +129,15 @@ class ModelDeriver:
 
     def _derive(self, task: int) -> None:
         network = self._network
-        place, more, data = network.place, list[str](), self._data(task)
+        settings, more, data = network.settings, list[str](), self._data(task)
         if data == network.spec.data:  # else the voters' rows are of another kind
             more = [argument for path in network.held_out for argument in ("--measure-on", os.fspath(path))]
         if data is not None and not isinstance(data, TextSchema):
             more.append("--onnx")
         self._processes.start(
             _process(task), "consilium_cli.main", "operator", "download-model", str(task), "--replace",
-            "--output", os.fspath(model_folder(network.models, task)), "--artifacts", os.fspath(place.artifacts),
-            "--rpc", place.chain_url, "--address-book", os.fspath(network.options.address_book), *more,
+            "--output", os.fspath(model_folder(network.models, task)), "--artifacts", os.fspath(settings.artifacts),
+            "--rpc", settings.chain_url, "--address-book", os.fspath(network.options.address_book), *more,
         )  # fmt: skip
 
     def _compare(self, task: int) -> None:
@@ -149,7 +149,7 @@ class ModelDeriver:
         file.write_bytes(raw)
         self._processes.start(
             f"references-of-task-{task}", "consilium_lab.demo.compared", "--task", os.fspath(file),
-            "--artifacts", os.fspath(network.place.artifacts), "--seed", "0",
+            "--artifacts", os.fspath(network.settings.artifacts), "--seed", "0",
             "--hospitals", *[os.fspath(home.folder) for home in network.hospitals.values()],
             "--voters", *map(os.fspath, network.voters.values()),
             "--output", os.fspath(references_file(network.models, task)),

@@ -79,6 +79,6 @@ def _stores(own: HomeSettings) -> Findings:
     silent = ArtifactStore(own.artifacts).unreachable()
     return [
         found
-        for place, why in zip(own.artifacts, silent, strict=True)
-        for found in judge_store(show_location(place), why, is_needed=None not in silent)
+        for location, why in zip(own.artifacts, silent, strict=True)
+        for found in judge_store(show_location(location), why, is_needed=None not in silent)
     ]

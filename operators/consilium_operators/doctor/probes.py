@@ -324,12 +324,12 @@ def money(url: ChainUrls, keystore: Path, gas: int, is_sponsored: bool) -> Findi
     return findings.judge_money(account, connection.ether_of(account), connection.fees.present(), gas, is_sponsored)
 
 
-def store(place: Location, is_needed: bool) -> Findings:
+def store(location: Location, is_needed: bool) -> Findings:
     """Raises MirrorUnsupported, ConfigInvalid."""
-    (why,) = ArtifactStore((place,)).unreachable()
-    if why is None and is_needed and isinstance(place, Path) and not os.access(place, os.W_OK | os.X_OK):
+    (why,) = ArtifactStore((location,)).unreachable()
+    if why is None and is_needed and isinstance(location, Path) and not os.access(location, os.W_OK | os.X_OK):
         why = "this user may not write to it"
-    return findings.judge_store(show_location(place), why, is_needed)
+    return findings.judge_store(show_location(location), why, is_needed)
 
 
 def database(url: str, book: Path) -> Findings:

@@ -108,12 +108,12 @@ def _keys(keystore: Path, password_file: Path) -> list[FileProbe]:
     ]
 
 
-def _artifacts(places: tuple[Location, ...]) -> Iterator[Check]:
+def _artifacts(locations: tuple[Location, ...]) -> Iterator[Check]:
     """Each back end by itself, so that one that hangs is one finding. A role writes to the first."""
-    for index, place in enumerate(places):
+    for index, location in enumerate(locations):
         worst = Level.WARNING if index else Level.FAULT
-        probe = partial(probes.store, place, index == 0)
-        yield Check("artifacts", probe, f"the artifact store {show_location(place)}", worst=worst)
+        probe = partial(probes.store, location, index == 0)
+        yield Check("artifacts", probe, f"the artifact store {show_location(location)}", worst=worst)
 
 
 def _database(url: str, book: Path) -> Iterator[Check]:
@@ -307,7 +307,7 @@ def _hospital(machine: Machine) -> Iterator[Check]:
 def _superlink_of(home: HospitalHome, task: int) -> Findings:
     """Nothing for a task that is over. Before it begins, its aggregator need not run yet."""
     own = home.settings
-    flower = home.node_settings(task, home.approval(task).place).flower
+    flower = home.node_settings(task, home.approval(task).task_key).flower
     try:
         phase = own.reader().tasks.state(task).phase
     except CoreError:
@@ -315,7 +315,7 @@ def _superlink_of(home: HospitalHome, task: int) -> Findings:
     if phase is Phase.ENDED:
         return []
     address = fleet_address(flower.superlink)
-    found = probes.superlink(address, flower.ca_certificate, False, home.approval(task).place)
+    found = probes.superlink(address, flower.ca_certificate, False, home.approval(task).task_key)
     if address.host in probes.LOOPBACK:  # a SuperLink may show all its calls there
         found = [one for one in found if one.check != "control"]
     if phase is Phase.JOINING:

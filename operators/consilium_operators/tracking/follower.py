@@ -13,7 +13,7 @@ from consilium_chain.errors import RecordIncomplete
 from consilium_chain.ledger.ledger import Ledger
 from consilium_core.logs import emit
 
-from consilium_operators.tracking.points import USED, Place, Point, points_of
+from consilium_operators.tracking.points import USED, Point, PointKey, points_of
 from consilium_operators.watching import Entry
 
 
@@ -29,13 +29,13 @@ class TrackedTask:
 
 
 class Tracker(Protocol):
-    """A place that keeps points. Its methods raise OperatorError (TrackingFailed)."""
+    """A service or folder that keeps points. Its methods raise OperatorError (TrackingFailed)."""
 
     @property
-    def place(self) -> str:
-        """The place as logs may show it."""
+    def location(self) -> str:
+        """The location as logs may show it."""
 
-    def kept(self) -> dict[Place, float]:
+    def kept(self) -> dict[PointKey, float]:
         """The points that are there from earlier watches."""
 
     def add(self, points: Sequence[Point]) -> None: ...
@@ -81,10 +81,10 @@ class Tracking:
         self._entries = still + used
         points = points_of(self._entries)
         for tracker, kept in zip(self._trackers, self._kept, strict=True):
-            if missing := [point for point in points if not point.is_kept_as(kept.get(point.place))]:
+            if missing := [point for point in points if not point.is_kept_as(kept.get(point.key))]:
                 tracker.add(missing)
-                kept.update({point.place: point.value for point in missing})
-                emit("tracked", points=len(missing), place=tracker.place)
+                kept.update({point.key: point.value for point in missing})
+                emit("tracked", points=len(missing), place=tracker.location)
 
     def end(self) -> None:
         """After the task has ended: adds the model to trackers that lack it.
@@ -102,6 +102,6 @@ class Tracking:
                 else:
                     for tracker in lacking:
                         tracker.add_model(model)
-                        emit("model-tracked", place=tracker.place)
+                        emit("model-tracked", place=tracker.location)
         for tracker in self._trackers:
             tracker.end()

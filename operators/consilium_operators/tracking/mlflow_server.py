@@ -25,7 +25,7 @@ from mlflow.tracking import MlflowClient
 
 from consilium_operators.errors import OperatorError
 from consilium_operators.tracking.follower import TrackedTask
-from consilium_operators.tracking.points import Place, Point
+from consilium_operators.tracking.points import Point, PointKey
 
 EXPERIMENT, EXPERIMENT_VARIABLE = "consilium", "MLFLOW_EXPERIMENT_NAME"
 MODEL = "model"
@@ -44,11 +44,11 @@ class MlflowServer:
             self._run = self._found(experiment, task) or self._created(experiment, task)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return without_secrets(self._uri)
 
-    def kept(self) -> dict[Place, float]:
-        found: dict[Place, float] = {}
+    def kept(self) -> dict[PointKey, float]:
+        found: dict[PointKey, float] = {}
         with self._answering():
             for name in self._client.get_run(self._run).data.metrics:
                 history = sorted(self._client.get_metric_history(self._run, name), key=lambda one: one.timestamp)
@@ -97,4 +97,4 @@ class MlflowServer:
             yield
         except (MlflowException, OSError) as error:
             why = getattr(error, "error_code", None) or type(error).__name__
-            raise OperatorError("TrackingFailed", place=self.place, why=why) from error
+            raise OperatorError("TrackingFailed", location=self.location, why=why) from error

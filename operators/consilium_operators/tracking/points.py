@@ -20,7 +20,7 @@ USED = {
 PARTIES = {"hospital": "hospitals", "voter": "voters", "aggregator": "aggregator"}
 SINGLE = 1e-6  # relative; TensorBoard keeps single precision
 
-Place = tuple[str, int]
+PointKey = tuple[str, int]
 """A point's name and step: no tracker has two points there."""
 
 
@@ -34,7 +34,7 @@ class Point:
     time: int
 
     @property
-    def place(self) -> Place:
+    def key(self) -> PointKey:
         return self.name, self.step
 
     def is_kept_as(self, value: float | None) -> bool:
@@ -84,11 +84,11 @@ def _outcome(medians: Sequence[int] | None, accepted: int) -> dict[str, float]:
         return {"settled": 0}
     taken = set(members(accepted))
     judged = {
-        f"median/cohort-{place}": median / MICRO
-        for place, median in enumerate(medians)
+        f"median/cohort-{cohort}": median / MICRO
+        for cohort, median in enumerate(medians)
         if median not in (INVALID_SCORE, DOES_NOT_MATCH)
     }
-    each: dict[str, float] = {f"accepted/cohort-{place}": place in taken for place in range(len(medians))}
+    each: dict[str, float] = {f"accepted/cohort-{cohort}": cohort in taken for cohort in range(len(medians))}
     return {"settled": 1, "accepted/cohorts": len(taken), **judged, **each}
 
 

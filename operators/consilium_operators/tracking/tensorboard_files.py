@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from torch.utils.tensorboard import SummaryWriter
 
 from consilium_operators.tracking.follower import TrackedTask
-from consilium_operators.tracking.points import Place, Point
+from consilium_operators.tracking.points import Point, PointKey
 
 MODEL = "model"
 EVENTS = "events.out.tfevents.*"
@@ -25,11 +25,11 @@ class TensorBoardFiles:
         self._writer: SummaryWriter | None = None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return str(self._folder)
 
-    def kept(self) -> dict[Place, float]:
-        found: dict[Place, float] = {}
+    def kept(self) -> dict[PointKey, float]:
+        found: dict[PointKey, float] = {}
         # One file after the other: the last one has corrections.
         for path in sorted(self._folder.glob(EVENTS), key=lambda path: path.stat().st_mtime_ns):
             events = EventAccumulator(str(path), size_guidance={"scalars": ALL})

@@ -131,9 +131,9 @@ class Aggregator:
         database, settings = self.task.database, self.settings
         if database is None:
             return nullcontext()
-        place = self.ledger.folder_name(self.number)
+        task_key = self.ledger.folder_name(self.number)
         port, owner, share = settings.superlink_port, owner_of(settings.home), self.task.secrets.share
-        self._lease = Lease(database, place, port, owner, reached=share)
+        self._lease = Lease(database, task_key, port, owner, reached=share)
         return self._lease
 
     def _require_lease(self) -> None:
@@ -159,8 +159,8 @@ class Aggregator:
     def _conduct_by_flower(self) -> None:
         """Runs the task to its end with one SuperLink. Raises SuperLinkFailed."""
         blobs = max(self.params.update_blobs, self.params.statistics_blobs)
-        home, port, place = self.settings.home, self.settings.superlink_port, self.ledger.folder_name(self.number)
-        with SuperLink(home, port, blobs, self.params.max_hospitals, self.settings.tls, place) as superlink:
+        home, port, task_key = self.settings.home, self.settings.superlink_port, self.ledger.folder_name(self.number)
+        with SuperLink(home, port, blobs, self.params.max_hospitals, self.settings.tls, task_key) as superlink:
             superlink.wait_until_up()
             self._was_up = True
             setup()

@@ -56,7 +56,7 @@ class RoundSecrets:
 
 
 class SecretStore(Protocol):
-    """One task's secrets, by round. `shown`: their place, for people."""
+    """One task's secrets, by round. `shown`: where they are, for people."""
 
     shown: str
 

@@ -74,21 +74,21 @@ class Holder:
     left: float
 
 
-def holder(database: Engine, place: str) -> Holder | None:
-    """The holder of a task's lease; None if it is free. `place`: `Ledger.folder_name` of the task.
+def holder(database: Engine, task_key: str) -> Holder | None:
+    """The holder of a task's lease; None if it is free. `task_key`: `Ledger.folder_name` of the task.
 
     Raises DatabaseUnreachable.
     """
     columns = _AGGREGATORS.c
     with reading(database) as connection:
         found = connection.execute(
-            select(columns.owner, _NOW - columns.since, columns.leased_until - _NOW).where(columns.place == place)
+            select(columns.owner, _NOW - columns.since, columns.leased_until - _NOW).where(columns.task_key == task_key)
         ).first()
     return Holder(*found) if found is not None and found[2] > 0 else None
 
 
 def holders(database: Engine, prefix: str) -> dict[str, tuple[int, Holder]]:
-    """SuperLink's port and holder of each leased task, by its `place`, which begins with `prefix`.
+    """SuperLink's port and holder of each leased task, by its `task_key`, which begins with `prefix`.
 
     Raises Unavailable (DatabaseUnreachable).
     """
@@ -96,31 +96,35 @@ def holders(database: Engine, prefix: str) -> dict[str, tuple[int, Holder]]:
     with reading(database) as connection:
         rows = connection.execute(
             select(
-                columns.place, columns.superlink_port, columns.owner, _NOW - columns.since, columns.leased_until - _NOW
-            ).where(columns.place.startswith(prefix, autoescape=True))
+                columns.task_key,
+                columns.superlink_port,
+                columns.owner,
+                _NOW - columns.since,
+                columns.leased_until - _NOW,
+            ).where(columns.task_key.startswith(prefix, autoescape=True))
         ).all()
-    return {place: (port, Holder(*held)) for place, port, *held in rows if held[2] > 0}
+    return {task_key: (port, Holder(*held)) for task_key, port, *held in rows if held[2] > 0}
 
 
-def port_of(database: Engine, place: str, choose: Callable[[dict[str, int]], int]) -> int:
+def port_of(database: Engine, task_key: str, choose: Callable[[dict[str, int]], int]) -> int:
     """The SuperLink's port of a task, the same on all machines, so that each machine's proxy can name it beforehand.
 
     choose: gives the port if there is none, by those of other tasks. Raises DatabaseUnreachable, SchemaTooNew.
     """
     with writing(database) as connection:
-        rows = connection.execute(select(_AGGREGATORS.c.place, _AGGREGATORS.c.superlink_port))
-        ports: dict[str, int] = {row.place: row.superlink_port for row in rows}
-        if place not in ports:
-            ports[place] = choose(ports)
-            connection.execute(insert(_AGGREGATORS).values(_unowned(place, ports[place])))
-        return ports[place]
+        rows = connection.execute(select(_AGGREGATORS.c.task_key, _AGGREGATORS.c.superlink_port))
+        ports: dict[str, int] = {row.task_key: row.superlink_port for row in rows}
+        if task_key not in ports:
+            ports[task_key] = choose(ports)
+            connection.execute(insert(_AGGREGATORS).values(_unowned(task_key, ports[task_key])))
+        return ports[task_key]
 
 
-def _unowned(place: str, port: int) -> dict[str, object]:
-    return {"place": place, "superlink_port": port, "owner": "", "since": 0.0, "leased_until": 0.0}
+def _unowned(task_key: str, port: int) -> dict[str, object]:
+    return {"task_key": task_key, "superlink_port": port, "owner": "", "since": 0.0, "leased_until": 0.0}
 
 
-def take(database: Engine, place: str, port: int, owner: str) -> bool:
+def take(database: Engine, task_key: str, port: int, owner: str) -> bool:
     """Takes a task's lease for `LEASE` seconds if it is free or the owner's. `port`: of a task that has none yet.
 
     A worker takes it for the process that it starts. Raises DatabaseUnreachable.
@@ -129,11 +133,13 @@ def take(database: Engine, place: str, port: int, owner: str) -> bool:
     fresh = {"owner": owner, "since": _NOW, "leased_until": _NOW + LEASE}
     taken = (
         insert(_AGGREGATORS)
-        .values(_unowned(place, port) | fresh)
+        .values(_unowned(task_key, port) | fresh)
         .on_conflict_do_update(
-            index_elements=[columns.place], set_=fresh, where=(columns.owner == owner) | (columns.leased_until < _NOW)
+            index_elements=[columns.task_key],
+            set_=fresh,
+            where=(columns.owner == owner) | (columns.leased_until < _NOW),
         )
-        .returning(columns.place)
+        .returning(columns.task_key)
     )
     with updating(database) as connection:
         return connection.execute(taken).first() is not None
@@ -145,23 +151,23 @@ class Lease:
     def __init__(
         self,
         database: Engine,
-        place: str,
+        task_key: str,
         port: int,
         owner: str,
         renewal: float = RENEWAL,
         reached: Callable[[], None] = lambda: None,
     ) -> None:
         """`renewal`: seconds between two renewals. `reached`: called after each that reached the database."""
-        self._database, self._place, self._port, self._owner = database, place, port, owner
+        self._database, self._task_key, self._port, self._owner = database, task_key, port, owner
         self._renewal, self._reached, self._ends = renewal, reached, threading.Event()
         self._lost = False
         self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
 
     def __enter__(self) -> Lease:
         """Raises ServerError (LeaseHeld), DatabaseUnreachable."""
-        if not take(self._database, self._place, self._port, self._owner):
-            held = holder(self._database, self._place)
-            raise ServerError("LeaseHeld", place=self._place, owner=held.owner if held else "another machine")
+        if not take(self._database, self._task_key, self._port, self._owner):
+            held = holder(self._database, self._task_key)
+            raise ServerError("LeaseHeld", task_key=self._task_key, owner=held.owner if held else "another machine")
         self._thread.start()
         return self
 
@@ -177,11 +183,11 @@ class Lease:
     def require(self) -> None:
         """Raises ServerError (LeaseLost) if another machine has taken the lease."""
         if self._lost:
-            raise ServerError("LeaseLost", place=self._place)
+            raise ServerError("LeaseLost", task_key=self._task_key)
 
     @property
     def _mine(self) -> ColumnElement[bool]:
-        return (_AGGREGATORS.c.place == self._place) & (_AGGREGATORS.c.owner == self._owner)
+        return (_AGGREGATORS.c.task_key == self._task_key) & (_AGGREGATORS.c.owner == self._owner)
 
     def _keep(self) -> None:
         """Renews the lease until its end or loss. Without the database the machine goes on, and says so once."""
@@ -208,10 +214,10 @@ class SharedSecrets:
     answer, rounds go on with the disk, and `share` copies their secrets later.
     """
 
-    def __init__(self, files: SecretFiles, database: Engine, place: str, account_key: bytes) -> None:
+    def __init__(self, files: SecretFiles, database: Engine, task_key: str, account_key: bytes) -> None:
         """`account_key`: the 32 bytes of the account's private key."""
-        self._files, self._database, self._place = files, database, place
-        kdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=SEALING + place.encode())
+        self._files, self._database, self._task_key = files, database, task_key
+        kdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=SEALING + task_key.encode())
         self._cipher = AESGCM(kdf.derive(account_key))
         self._unshared: dict[int, RoundSecrets] = {}
         self.shown = f"{shown(database)}, {files.shown}"
@@ -243,7 +249,7 @@ class SharedSecrets:
         for round_, found in list(self._unshared.items()):
             with updating(self._database) as connection:
                 connection.execute(
-                    insert(_SEALED).values(place=self._place, round=round_, sealed=b"").on_conflict_do_nothing()
+                    insert(_SEALED).values(task_key=self._task_key, round=round_, sealed=b"").on_conflict_do_nothing()
                 )
                 others = self._opened(round_, connection.scalar(self._row(round_).with_for_update())) or []
                 kept = [one for one in others if (one.seed, one.survivors) != (found.seed, found.survivors)]
@@ -260,12 +266,12 @@ class SharedSecrets:
         try:
             with updating(self._database) as connection:
                 for table in (_SEALED, _AGGREGATORS):
-                    connection.execute(delete(table).where(table.c.place == self._place))
+                    connection.execute(delete(table).where(table.c.task_key == self._task_key))
         except Unavailable as error:
             emit("rows-left", error=str(error))
 
     def _context(self, round_: int) -> bytes:
-        return f"{self._place}/{round_}".encode()
+        return f"{self._task_key}/{round_}".encode()
 
     def _attempts(self, round_: int) -> list[RoundSecrets]:
         """Those in the database, and this machine's own, which are the latest if they are not there.
@@ -294,7 +300,7 @@ class SharedSecrets:
         return [*(attempts or []), own]
 
     def _at(self, round_: int) -> ColumnElement[bool]:
-        return (_SEALED.c.place == self._place) & (_SEALED.c.round == round_)
+        return (_SEALED.c.task_key == self._task_key) & (_SEALED.c.round == round_)
 
     def _row(self, round_: int) -> Select[Any]:
         return select(_SEALED.c.sealed).where(self._at(round_))

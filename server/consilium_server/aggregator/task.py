@@ -43,13 +43,13 @@ class AggregatedTask:
         spec = parse_task_spec(store.get_file(params.spec_hash))
         if not keeps(params, task_params(spec, params.spec_hash, params.aggregator)):
             raise SpecMismatch(f"the terms of task {number} on chain differ from its file: ask its operator")
-        place = ledger.folder_name(number)
+        task_key = ledger.folder_name(number)
         sums = PublishedSums(ledger, store, number, spec)
-        secrets: SecretStore = (files := SecretFiles(home / "decoys" / place))
+        secrets: SecretStore = (files := SecretFiles(home / "decoys" / task_key))
         database = settings.shared_database()
         if database is not None and ledger.connection.account is not None:
-            secrets = SharedSecrets(files, database, place, bytes(ledger.connection.account.key))
-        return cls(ledger, store, number, params, sums, secrets, home / "replies" / place, database)
+            secrets = SharedSecrets(files, database, task_key, bytes(ledger.connection.account.key))
+        return cls(ledger, store, number, params, sums, secrets, home / "replies" / task_key, database)
 
     def blob_count(self, round_: int) -> int:
         """Blobs of one upload."""

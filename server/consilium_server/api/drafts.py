@@ -39,7 +39,7 @@ def document_of(raw: bytes) -> dict[str, Any] | None:
 
 
 def faults_of(error: Exception) -> list[dict[str, str]]:
-    """Each fault with its place: keys, with the chosen form of a section after its key (`data.table.features.0`)."""
+    """What is wrong, and where: keys, with the chosen form of a section after its key (`data.table.features.0`)."""
     found = error.__cause__
     if not isinstance(found, ValidationError):
         return [{"where": "", "what": str(error)}]

@@ -46,7 +46,7 @@ RETRY = RetryPolicy(first=0.25, most=5.0)  # of a database that fails: events ar
 DATABASE_FAULTS = (SQLAlchemyError, ValueError)
 _EVENT_ID = re.compile(rf"([0-9]{{1,18}})-([0-9]{{1,9}})(?:-([0-9a-f]{{{HASH_DIGITS}}}))?", re.ASCII)
 
-Place = tuple[int, int]  # block and log index
+EventPosition = tuple[int, int]  # block and log index
 Result = TypeVar("Result")
 
 
@@ -54,7 +54,7 @@ Result = TypeVar("Result")
 class EventId:
     """`digits`: the first digits of the block's hash, if the id has them."""
 
-    place: Place
+    position: EventPosition
     digits: str | None
 
 
@@ -63,7 +63,7 @@ class StreamEvent:
     """An event for the streams. `task`: None if it belongs to none; a reorganisation goes to all."""
 
     kind: str  # chain or reorg
-    place: Place
+    position: EventPosition
     task: int | None
     encoded: bytes  # the same for all streams
 
@@ -94,7 +94,7 @@ class Broadcaster:
     def __init__(self, settings: ApiSettings, deployment: Deployment, engine: Engine, metrics: Metrics) -> None:
         self._settings, self._deployment, self._engine, self._metrics = settings, deployment, engine, metrics
         self._streams: set[Stream] = set()
-        self._place: Place = (0, -1)
+        self._position: EventPosition = (0, -1)
         self._seen: OrderedDict[int, bytes] = OrderedDict()  # hashes of the latest blocks whose events were sent
         self._sent_up_to: Head | None = None  # all events at this head were sent
         self._is_ready = asyncio.Event()
@@ -143,7 +143,7 @@ class Broadcaster:
     async def _poll(self) -> bool:
         """Sends new events. Returns true if there may be more."""
         if not self._is_ready.is_set():
-            self._place, self._seen = await self._read(self._present)
+            self._position, self._seen = await self._read(self._present)
             self._is_ready.set()
         lost, head, events = await self._read(self._changes)
         if lost is not None:
@@ -153,8 +153,8 @@ class Broadcaster:
             if self.chain_head is not None:
                 self._metrics.lag.set(max(0, self.chain_head - head.number))
         for event, block_hash in events:
-            self._place = event.place
-            self._seen[event.place[0]] = block_hash
+            self._position = event.position
+            self._seen[event.position[0]] = block_hash
             self._send(event)
         while len(self._seen) > DEPTH:
             self._seen.popitem(last=False)
@@ -170,7 +170,7 @@ class Broadcaster:
         """Reads of the database that a thread still does for this event loop."""
         return of_this_loop([self._reading])
 
-    def _present(self) -> tuple[Place, OrderedDict[int, bytes]]:
+    def _present(self) -> tuple[EventPosition, OrderedDict[int, bytes]]:
         last = select(EventRow.block, EventRow.log_index).order_by(*(column.desc() for column in position_of(EventRow)))
         with Session(self._engine) as db, db.begin():
             latest = db.execute(last.limit(1)).first()
@@ -187,8 +187,8 @@ class Broadcaster:
             there = {number: hash_ for number, hash_ in db.execute(blocks.limit(2 * DEPTH).order_by(Block.number))}
             gone = [number for number, hash_ in self._seen.items() if there.get(number) != hash_]
             lost = min(gone, default=None)
-            place = self._place if lost is None else min(self._place, (lost, -1))
-            events = [(_chain_event(row), row.hash) for row in db.execute(_after(place, None))]
+            position = self._position if lost is None else min(self._position, (lost, -1))
+            events = [(_chain_event(row), row.hash) for row in db.execute(_after(position, None))]
         return lost, head, events
 
     def _send_reorg(self, lost: int) -> None:
@@ -196,7 +196,7 @@ class Broadcaster:
         self._metrics.reorgs.inc()
         for number in [number for number in self._seen if number >= lost]:
             del self._seen[number]
-        self._place = min(self._place, (lost, -1))
+        self._position = min(self._position, (lost, -1))
         self._send(_reorg(lost))
 
     def _send(self, event: StreamEvent) -> None:
@@ -245,12 +245,12 @@ class Broadcaster:
         self._streams.add(stream)
         self._metrics.subscribers.set(len(self._streams))
         try:
-            place = self._place
+            position = self._position
             if last_id is not None:
-                place, lost = await run_in_threadpool(self._resumed, last_id)
+                position, lost = await run_in_threadpool(self._resumed, last_id)
                 if lost is not None:
                     yield _reorg(lost).encoded
-            async for missed in self._caught_up(stream, place):
+            async for missed in self._caught_up(stream, position):
                 yield missed
             while not stream.is_dropped:
                 waiting = [await stream.queue.get()]
@@ -261,48 +261,48 @@ class Broadcaster:
         finally:
             self._leave(stream)
 
-    async def _caught_up(self, stream: Stream, place: Place) -> AsyncIterator[bytes]:
-        """Rows between a place and the poller's; then the stream is live."""
+    async def _caught_up(self, stream: Stream, position: EventPosition) -> AsyncIterator[bytes]:
+        """Rows between a position and the poller's; then the stream is live."""
         while True:
             with suppress(asyncio.QueueEmpty):
                 reorg = stream.queue.get_nowait()
-                place = min(place, (reorg.place[0], -1))
+                position = min(position, (reorg.position[0], -1))
                 yield reorg.encoded
                 continue
-            if place >= self._place:
-                stream.is_live = True  # without an await since the place was read, so that no event is between
+            if position >= self._position:
+                stream.is_live = True  # without an await since the position was read, so that no event is between
                 return
-            end = self._place
-            rows = await run_in_threadpool(self._page, place, end, stream.task)
+            end = self._position
+            rows = await run_in_threadpool(self._page, position, end, stream.task)
             if not stream.queue.empty():
                 continue  # the rows may be gone
             if rows:
                 yield b"".join(event.encoded for event in rows)
-            place = rows[-1].place if len(rows) == REPLAYED else end
+            position = rows[-1].position if len(rows) == REPLAYED else end
 
-    def _page(self, place: Place, end: Place, task: int | None) -> list[StreamEvent]:
+    def _page(self, position: EventPosition, end: EventPosition, task: int | None) -> list[StreamEvent]:
         with Session(self._engine) as db, db.begin():
-            events = [_chain_event(row) for row in db.execute(_after(place, task))]
-        return [event for event in events if event.place <= end]
+            events = [_chain_event(row) for row in db.execute(_after(position, task))]
+        return [event for event in events if event.position <= end]
 
-    def _resumed(self, last_id: EventId) -> tuple[Place, int | None]:
-        """The place to continue from. If the block is gone, also the block from which all is sent again.
+    def _resumed(self, last_id: EventId) -> tuple[EventPosition, int | None]:
+        """The position to continue from. If the block is gone, also the block from which all is sent again.
 
         An id does not say how deep the fork was.
         """
-        block, digits = last_id.place[0], last_id.digits
+        block, digits = last_id.position[0], last_id.digits
         with Session(self._engine) as db, db.begin():
             there = db.scalar(select(Block.hash).where(Block.number == block))
         if digits is None or (there is not None and there.hex()[:HASH_DIGITS] == digits):
-            return last_id.place, None
+            return last_id.position, None
         lost = max(0, block - DEPTH)
         return (lost, -1), lost
 
 
-def _after(place: Place, task: int | None) -> Any:
+def _after(position: EventPosition, task: int | None) -> Any:
     columns = (EventRow.block, EventRow.log_index)
     query = select(EventRow, Block.hash, Block.time).join(Block, Block.number == EventRow.block)
-    query = query.where(*behind(columns, list(place), descending=False)).order_by(*columns).limit(REPLAYED)
+    query = query.where(*behind(columns, list(position), descending=False)).order_by(*columns).limit(REPLAYED)
     return query if task is None else query.where(EventRow.task == task)
 
 

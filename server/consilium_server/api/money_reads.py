@@ -17,7 +17,7 @@ from fastapi import APIRouter, Query
 from sqlalchemy import FromClause, func, select
 
 from consilium_server.api import schemas
-from consilium_server.api.paging import Place, behind
+from consilium_server.api.paging import RowPosition, behind
 from consilium_server.api.reading import At, position_of, with_log
 from consilium_server.api.routing import LIST, Paged, read_route
 from consilium_server.api.schemas import GivenAccount
@@ -86,13 +86,13 @@ def list_history(
 
 @dataclass(frozen=True)
 class CsvPage:
-    """Lines of the export, and the place after which the next page begins; None after the last.
+    """Lines of the export, and the position after which the next page begins; None after the last.
 
-    `anchor`: hash of that place's block. While the block stands, so do all entries after the place.
+    `anchor`: hash of that position's block. While the block stands, so do all entries after the position.
     """
 
     text: str
-    place: Place | None
+    position: RowPosition | None
     anchor: bytes | None
 
 
@@ -113,13 +113,13 @@ def first_csv_page(at: At, account: str) -> CsvPage:
 
 def next_csv_page(at: At, account: str, before: CsvPage) -> CsvPage:
     """The page after `before`. Raises AnswerBroken (ExportReorganised) if the chain took back part of that page."""
-    if before.place is None or _hash_of_block(at, int(before.place[0])) != before.anchor:
+    if before.position is None or _hash_of_block(at, int(before.position[0])) != before.anchor:
         raise AnswerBroken("ExportReorganised", account=account)
-    return _csv_page(at, account, before.place)
+    return _csv_page(at, account, before.position)
 
 
-def _csv_page(at: At, account: str, place: Place | None) -> CsvPage:
-    rows = _entries(at, account, place, CSV_PAGE)
+def _csv_page(at: At, account: str, position: RowPosition | None) -> CsvPage:
+    rows = _entries(at, account, position, CSV_PAGE)
     text = _csv([_cells(entry) for _, entry in rows])
     if len(rows) < CSV_PAGE:
         return CsvPage(text, None, None)
@@ -156,13 +156,13 @@ def _moves_of(account: str) -> Any:
 
 
 def _entries(
-    at: At, account: str, place: Place | None, most: int, kind: str | None = None
-) -> list[tuple[Place, schemas.Entry]]:
-    """Payments to the account and its acts as a delegator after a place, of this kind; None for all."""
+    at: At, account: str, position: RowPosition | None, most: int, kind: str | None = None
+) -> list[tuple[RowPosition, schemas.Entry]]:
+    """Payments to the account and its acts as a delegator after a position, of this kind; None for all."""
 
     def page(rows: Any, of: Any) -> Any:
         columns = position_of(of)
-        ordered = rows.where(*behind(columns, place, descending=True)).order_by(*(c.desc() for c in columns))
+        ordered = rows.where(*behind(columns, position, descending=True)).order_by(*(c.desc() for c in columns))
         return ordered.limit(most)
 
     # Cut before it is joined: an account has many more payments than a page.
@@ -179,12 +179,12 @@ def _entries(
     return list(islice(entries, most))
 
 
-def _paid(row: Any) -> tuple[Place, schemas.Entry]:
+def _paid(row: Any) -> tuple[RowPosition, schemas.Entry]:
     node = None if row.role is None else row.account
     return [row.block, row.log_index, row.item], schemas.Entry(**row._mapping, node=node, shares=None)
 
 
-def _moved(row: Any) -> tuple[Place, schemas.Entry]:
+def _moved(row: Any) -> tuple[RowPosition, schemas.Entry]:
     event, time = row
     kind: Any = MOVEMENTS[event.name]
     return [event.block, event.log_index, event.item], schemas.Entry(

@@ -43,13 +43,13 @@ def list_nodes(
     """A page of the nodes with this role and account. Raises RequestRefused (CursorInvalid)."""
     rows = [row for row in service.nodes.at(at, days).nodes if role in (None, row.role) and account in (None, row.node)]
     descending, field = sort.startswith("-"), sort.removeprefix("-")
-    place = partial(_sort_key, field=field, descending=descending)
-    rows.sort(key=place, reverse=descending)
+    key = partial(_sort_key, field=field, descending=descending)
+    rows.sort(key=key, reverse=descending)
     start = request.start()
     if start is not None:
         after = tuple(start)
-        rows = [row for row in rows if (place(row) < after if descending else place(row) > after)]
-    cut = request.cut(rows[: request.limit + 1], place)
+        rows = [row for row in rows if (key(row) < after if descending else key(row) > after)]
+    cut = request.cut(rows[: request.limit + 1], key)
     return schemas.Page(items=cut.rows, next=cut.next)
 
 

@@ -1,6 +1,6 @@
-"""Pages by cursor. A cursor is the place of a page's last row in the order of the list, sealed by the server.
+"""Pages by cursor. A cursor is the position of a page's last row in the order of the list, sealed by the server.
 
-A page begins behind its cursor's place. So it skips no row and repeats none, also when rows come or go before it.
+A page begins behind its cursor's position. So it skips no row and repeats none, also when rows come or go before it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from consilium_server.errors import RequestRefused
 LARGEST_PAGE = 200
 
 Row = TypeVar("Row")
-Place = list[int | str]  # of a row in an order: its values of the columns that the order is by
+RowPosition = list[int | str]  # of a row in an order: its values of the columns that the order is by
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class PageRequest:
     cursor: str | None
     seal: Seal
 
-    def start(self) -> Place | None:
-        """The place behind which the page begins; None for the first page. Raises RequestRefused (CursorInvalid)."""
+    def start(self) -> RowPosition | None:
+        """The position behind which the page begins; None for the first page. Raises RequestRefused (CursorInvalid)."""
         if self.cursor is None:
             return None
         content = self.seal.opened(self._purpose, self.cursor)
@@ -40,14 +40,14 @@ class PageRequest:
             raise RequestRefused("CursorInvalid")
         return list(json.loads(content))
 
-    def end(self, place: Sequence[int | str]) -> str:
-        """The cursor of the page behind this place."""
-        return self.seal.sealed(self._purpose, json.dumps(list(place)).encode())
+    def end(self, position: Sequence[int | str]) -> str:
+        """The cursor of the page behind this position."""
+        return self.seal.sealed(self._purpose, json.dumps(list(position)).encode())
 
-    def cut(self, rows: Sequence[Row], place: Callable[[Row], Sequence[int | str]]) -> Cut[Row]:
+    def cut(self, rows: Sequence[Row], position_of: Callable[[Row], Sequence[int | str]]) -> Cut[Row]:
         """The page, given its rows and one more if there is another page."""
         page = list(rows[: self.limit])
-        return Cut(page, self.end(place(page[-1])) if len(rows) > self.limit else None)
+        return Cut(page, self.end(position_of(page[-1])) if len(rows) > self.limit else None)
 
     def read(self, db: Session, query: Select[Any], columns: Sequence[Any], descending: bool = False) -> Cut[Any]:
         """The page of a query in the order of these columns, which the query selects. Raises as `start`."""
@@ -68,12 +68,12 @@ class Cut(Generic[Row]):
     next: str | None
 
 
-def behind(columns: Sequence[Any], place: Place | None, descending: bool) -> list[ColumnElement[bool]]:
-    """The condition that a row lies behind a place, by the columns in their order."""
-    if place is None:
+def behind(columns: Sequence[Any], position: RowPosition | None, descending: bool) -> list[ColumnElement[bool]]:
+    """The condition that a row lies behind a position, by the columns in their order."""
+    if position is None:
         return []
     condition: ColumnElement[bool] = false()
-    for depth, (column, value) in enumerate(zip(columns, place, strict=True)):
-        equal = [c == v for c, v in zip(columns[:depth], place[:depth], strict=True)]
+    for depth, (column, value) in enumerate(zip(columns, position, strict=True)):
+        equal = [c == v for c, v in zip(columns[:depth], position[:depth], strict=True)]
         condition = or_(condition, and_(*equal, column < value if descending else column > value))
     return [condition]

@@ -160,7 +160,7 @@ def decoys(voter: str, over: Over, floor: int, margin: int) -> list[bool]:
 
 
 def _at(over: Over, cohort: int, of_decoy: bool = False) -> int:
-    """Place of a cohort's sum, or of its decoy, in a ballot."""
+    """Index of a cohort's sum, or of its decoy, in a ballot."""
     return cohort + (len(over.medians) if (cohort in over.flipped) != of_decoy else 0)
 
 

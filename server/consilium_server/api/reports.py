@@ -99,7 +99,7 @@ def _expected(at: At, service: Service, task: int, report: SiteReport) -> tuple[
 
 
 def _keep(folder: Path, report: SiteReport) -> None:
-    """In place of an earlier report by this node of the same model. Raises SiteReportInvalid, OSError."""
+    """Instead of an earlier report by this node of the same model. Raises SiteReportInvalid, OSError."""
     path = folder / f"{report.role}-{report.node.lower()}.json"
     with in_turn(path.with_suffix(".lock")):
         if path.exists() and _is_of_another(path.read_bytes(), report):

@@ -152,7 +152,7 @@ def one_round(at: At, task: schemas.TaskNumber, round_: RoundInPath) -> task_sch
 
 
 def evidence_of(events: RoundEvents) -> list[task_schemas.Evidence]:
-    """The place of each event of the round on the chain."""
+    """The position of each event of the round on the chain."""
     return [task_schemas.Evidence(**row._mapping) for row in events.rows]
 
 
@@ -221,8 +221,8 @@ def shown_points(events: RoundEvents) -> defaultdict[int | None, dict[int, str]]
     shown: defaultdict[int | None, dict[int, str]] = defaultdict(dict)
     for one in events.named("PointsShown"):
         points = bytes.fromhex(one.values["points"].removeprefix("0x"))
-        for place, position in enumerate(bytes.fromhex(one.values["hospitals"].removeprefix("0x"))):
-            point = points[place * POINT_BYTES : (place + 1) * POINT_BYTES]
+        for index, position in enumerate(bytes.fromhex(one.values["hospitals"].removeprefix("0x"))):
+            point = points[index * POINT_BYTES : (index + 1) * POINT_BYTES]
             shown[position][int(one.values["blob"])] = schemas.hexed(point)
     return shown
 

@@ -198,7 +198,7 @@ async def export_history(request: Request, reader: FromReader, service: Shared, 
     async def pages() -> AsyncIterator[str]:
         page = first
         yield page.text
-        while page.place is not None:
+        while page.position is not None:
             page = await reads.page(partial(money_reads.next_csv_page, account=account, before=page))
             yield page.text
 

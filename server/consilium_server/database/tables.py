@@ -352,12 +352,12 @@ class VerifiedNameRow(MappedAsDataclass, Base):
 class AggregatorRow(MappedAsDataclass, Base):
     """The machine that runs a task's aggregator, of those that share this database. Not a fact.
 
-    `place`: `Ledger.folder_name` of the task. `owner`: empty if none had it yet. Times by the database's clock.
+    `task_key`: `Ledger.folder_name` of the task. `owner`: empty if none had it yet. Times by the database's clock.
     """
 
     __tablename__ = "aggregators"
 
-    place: Mapped[str] = mapped_column(String(120), primary_key=True)
+    task_key: Mapped[str] = mapped_column("place", String(120), key="task_key", primary_key=True)
     superlink_port: Mapped[int]
     owner: Mapped[str] = mapped_column(String(120))
     since: Mapped[float] = mapped_column(Double)
@@ -369,7 +369,7 @@ class SealedSecretsRow(MappedAsDataclass, Base):
 
     __tablename__ = "sealed_secrets"
 
-    place: Mapped[str] = mapped_column(String(120), primary_key=True)
+    task_key: Mapped[str] = mapped_column("place", String(120), key="task_key", primary_key=True)
     round: Mapped[int] = mapped_column(primary_key=True)
     sealed: Mapped[bytes] = mapped_column(LargeBinary)
 

@@ -236,8 +236,8 @@ class Past:
 class Named:
     """Names the task in each answer: a hospital whose address leads to another task's SuperLink then says so."""
 
-    def __init__(self, app: ASGIApp, place: str) -> None:
-        self._app, self._header = app, (TASK_HEADER.lower().encode(), place.encode())
+    def __init__(self, app: ASGIApp, task_key: str) -> None:
+        self._app, self._header = app, (TASK_HEADER.lower().encode(), task_key.encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def named(message: Message) -> None:
@@ -284,7 +284,7 @@ def main() -> None:
     """Arguments: the log, a node's share and the database's largest size in bytes, the task's name, which may be empty,
     then those of `flower-superlink`.
     """
-    log, share, database, place = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), int(sys.argv.pop(1)), sys.argv.pop(1)
+    log, share, database, task_key = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), int(sys.argv.pop(1)), sys.argv.pop(1)
     sys.stdout = sys.stderr = stream = BoundedLog(log, takes_over=(1, 2))
     for handler in FLOWER_LOGGER.handlers:
         if isinstance(handler, StreamHandler):
@@ -299,7 +299,7 @@ def main() -> None:
     fleet_handlers.push_messages, fleet_handlers.push_object = shares.reply, shares.store
     fleet_handlers.activate_node = shares.activate
     of_flower = superlink_app._get_middleware
-    naming = [Middleware(Named, place=place)] if place else []
+    naming = [Middleware(Named, task_key=task_key)] if task_key else []
     superlink_app._get_middleware = lambda: [*naming, *lean(of_flower())]
     flower_superlink()
 

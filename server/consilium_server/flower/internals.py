@@ -234,10 +234,10 @@ class SuperLink:
         blobs: int = MAX_BLOBS,
         hospitals: int = MAX_PARTICIPANTS,
         tls: Path | None = None,
-        place: str = "",
+        task_key: str = "",
     ) -> None:
         """`blobs`: of the largest update. Each hospital may store twice that. `tls`: by default in `home`.
-        `place`: `Ledger.folder_name` of its task, which its answers name.
+        `task_key`: `Ledger.folder_name` of its task, which its answers name.
 
         Raises LocalNodeError if another process keeps the port; ServerError (CertificatesUnusable).
         """
@@ -252,7 +252,7 @@ class SuperLink:
         write_private_file(self._secret, secrets.token_hex(32))
         log, share = home / "superlink.log", 2 * blobs * BYTES_PER_BLOB + SMALL_PARTS
         arguments = [
-            str(log), str(share), str(2 * hospitals * share + FLOWERS_OWN), place,
+            str(log), str(share), str(2 * hospitals * share + FLOWERS_OWN), task_key,
             "--host", "127.0.0.1", "--port", str(port),
             "--ssl-ca-certfile", str(self.certificates.authority),
             "--ssl-certfile", str(self.certificates.certificate),

@@ -86,26 +86,26 @@ def _terms(params: TaskParams) -> dict[str, Any]:
 
 def _of_task(event: Event, known: Known, params: Mapping[int, TaskParams]) -> list[Fact]:
     """Rows of an event of the contract Tasks; none for an event that only `EventRow` has."""
-    values, place = event.values, position_of(event)
+    values, at = event.values, position_of(event)
     match event.name:
         case "TaskProposed":
             terms = params[values["taskId"]]
             known.operators[values["taskId"]] = values["operator"]
             row = TaskRow(
-                **place, task=values["taskId"], operator=values["operator"], aggregator=terms.aggregator,
+                **at, task=values["taskId"], operator=values["operator"], aggregator=terms.aggregator,
                 spec_hash=bytes(values["specHash"]), pool=values["pool"], params=_terms(terms),
             )  # fmt: skip
             return [row]
         case "TaskFunded":
-            return [Funding(**place, task=values["taskId"], pool=values["pool"])]
+            return [Funding(**at, task=values["taskId"], pool=values["pool"])]
         case "PhaseStarted":
             phase, deadline = int(values["phase"]), values["deadline"]
-            return [PhaseStart(**place, task=values["taskId"], round=values["round"], phase=phase, deadline=deadline)]
+            return [PhaseStart(**at, task=values["taskId"], round=values["round"], phase=phase, deadline=deadline)]
         case "HospitalJoined" | "VoterJoined" | "AggregatorJoined":
             name, role = next((name, role) for name, role in ABOUT.items() if name in values and role is not None)
             known.roles[values["taskId"]][values[name]] = int(role)
             participant = Participant(
-                **place, task=values["taskId"], account=values[name], role=int(role), position=values.get("index", 0),
+                **at, task=values["taskId"], account=values[name], role=int(role), position=values.get("index", 0),
                 weight=values.get("weight", 0),
             )  # fmt: skip
             return [participant]

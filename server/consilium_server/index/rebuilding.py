@@ -42,12 +42,12 @@ def reindex(ledger: Ledger, database: Engine, store: ArtifactStore | None, folde
     """Rebuilds the tables up to the database's last block, and compares them; returns the number of rows.
 
     Logs the first MOST_LOGGED rows that differ. With `replace` the rebuilt rows then replace all rows in one
-    transaction. `folder`: place of the rebuilt tables. Raises DatabaseUnfit (IndexDiffers) if rows differ without
+    transaction. `folder`: for the rebuilt tables. Raises DatabaseUnfit (IndexDiffers) if rows differ without
     `replace`, Unavailable (ChainMoved) after a reorganisation during the comparison, and as `Indexer.catch_up`.
     """
     last = _last(Indexer(ledger, database, store), replace)
-    with TemporaryDirectory(prefix="reindex-", dir=folder) as place:
-        fresh = open_database(f"sqlite:///{Path(place) / 'index.sqlite'}")
+    with TemporaryDirectory(prefix="reindex-", dir=folder) as temporary:
+        fresh = open_database(f"sqlite:///{Path(temporary) / 'index.sqlite'}")
         try:
             built = Indexer(ledger, fresh, store).catch_up(last)
             if last is not None:

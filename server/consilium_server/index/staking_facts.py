@@ -53,7 +53,7 @@ class Known:
 
 
 def position_of(event: Event, item: int = 0) -> dict[str, Any]:
-    """The columns with the place of an event on the chain."""
+    """The columns with the position of an event on the chain."""
     return {"block": event.block, "log_index": event.index, "item": item}
 
 

@@ -143,7 +143,7 @@ def known(connection: Connection) -> Known:
 
 def _by(kind: type[Fact], *columns: Any) -> Select[Any]:
     """Latest row of each tuple of these columns' values, which are k0, k1 and so on."""
-    matches = [column == bindparam(f"k{place}") for place, column in enumerate(columns)]
+    matches = [column == bindparam(f"k{index}") for index, column in enumerate(columns)]
     return select(table_of(kind)).where(*matches).order_by(kind.block.desc(), kind.log_index.desc()).limit(1)
 
 
@@ -153,5 +153,5 @@ _REQUEST = _by(UnbondingRow, UnbondingRow.delegator, UnbondingRow.request)
 
 
 def _latest(connection: Connection, kind: type[Row], by: Select[Any], key: tuple[Any, ...]) -> Row | None:
-    found = connection.execute(by, {f"k{place}": value for place, value in enumerate(key)}).first()
+    found = connection.execute(by, {f"k{index}": value for index, value in enumerate(key)}).first()
     return None if found is None else kind(**found._mapping)

@@ -42,16 +42,16 @@ def aggregators(settings: WorkerSettings) -> list[AggregatorMachine]:
             held = holders(database, prefix)
         finally:
             database.dispose()
-        for place, (port, holder) in held.items():
-            task = int(place.removeprefix(prefix))
-            is_here = holder.owner == known_owner(settings.home / TASKS / place)
+        for task_key, (port, holder) in held.items():
+            task = int(task_key.removeprefix(prefix))
+            is_here = holder.owner == known_owner(settings.home / TASKS / task_key)
             host = holder.owner.rpartition(":")[0]
             found[task] = AggregatorMachine(task, host, is_here, port, holder.seconds)
     return [found[task] for task in sorted(found)]
 
 
 def _here(settings: WorkerSettings, prefix: str) -> list[AggregatorMachine]:
-    places = []
+    machines = []
     for config in (settings.home / TASKS).glob(f"{prefix}*/{SETTINGS}"):
         started, own = Started(config.parent), read_settings(config, AggregatorSettings)
         if started.runs:
@@ -60,5 +60,5 @@ def _here(settings: WorkerSettings, prefix: str) -> list[AggregatorMachine]:
             found = AggregatorMachine(own.task, None, False, own.superlink_port, None)
         else:
             continue  # the task has ended
-        places.append(found)
-    return places
+        machines.append(found)
+    return machines

@@ -36,7 +36,7 @@ class RoundArtifacts:
     task_files: list[bytes] = field(default_factory=list)
 
 
-def unpinned(connection: Connection, places: Sequence[str], now: float) -> list[tuple[int, int]]:
+def unpinned(connection: Connection, locations: Sequence[str], now: float) -> list[tuple[int, int]]:
     """Rounds that are due, by task and number: the chain named artifacts after the last copy."""
     number = func.coalesce(EventRow.round, 0).label("number")
     named = (
@@ -51,12 +51,12 @@ def unpinned(connection: Connection, places: Sequence[str], now: float) -> list[
     due = []
     for task, round_, count, last in connection.execute(query.order_by(named.c.task, named.c.number)):
         mark, earliest = known.get(f"{task}/{round_}", (None, 0.0))
-        if earliest <= now and mark != _mark(count, last, places):
+        if earliest <= now and mark != _mark(count, last, locations):
             due.append((task, round_))
     return due[:MOST_AT_ONCE]
 
 
-def artifacts(connection: Connection, task: int, round_: int, places: Sequence[str]) -> tuple[RoundArtifacts, str]:
+def artifacts(connection: Connection, task: int, round_: int, locations: Sequence[str]) -> tuple[RoundArtifacts, str]:
     """Artifacts of a round, and a mark that identifies them and their mirrors."""
     query = (
         select(EventRow.name, EventRow.account, EventRow.values, Block.hash)
@@ -83,7 +83,7 @@ def artifacts(connection: Connection, task: int, round_: int, places: Sequence[s
         blobs=digests["CohortPublished"],
     )
     naming = [block for name, _, _, block in rows if name in NAMING]
-    return found, _mark(len(naming), naming[-1] if naming else b"", places)
+    return found, _mark(len(naming), naming[-1] if naming else b"", locations)
 
 
 _FIELD = {
@@ -94,9 +94,9 @@ _FIELD = {
 }
 
 
-def _mark(count: int, last: bytes, places: Sequence[str]) -> str:
+def _mark(count: int, last: bytes, locations: Sequence[str]) -> str:
     """The hash of the last block with artifacts also identifies all blocks before it."""
-    content = "\0".join((str(count), last.hex(), *places))
+    content = "\0".join((str(count), last.hex(), *locations))
     return hashlib.sha256(content.encode()).hexdigest()
 
 

@@ -78,7 +78,7 @@ class Runner:
             ended = work(row)
         except (CoreError, ServerError, ZkError) as error:
             failure, trace = (name_of(error), str(error)), None
-        except Exception as error:  # its text may contain secrets; its class and its place in the code do not
+        except Exception as error:  # its text may contain secrets; its class and its line in the code do not
             trace = traced(error)
             failure = (name_of(error), f"unexpected error at {trace[-1]}: report it to the authors of this program")
         else:

@@ -37,13 +37,13 @@ class Ended:
 
 def take(database: Engine, job: str, subject: str, owner: str, now: float, lease: float) -> JobRow | None:
     """The row, held for `lease` seconds; None if it is held or not due. Raises Unavailable, DatabaseUnfit."""
-    place = (_JOBS.c.job == job) & (_JOBS.c.subject == subject)
+    matching = (_JOBS.c.job == job) & (_JOBS.c.subject == subject)
     with reading(database) as connection:  # most calls are too early, and need no writer's lock
-        found = connection.execute(select(_JOBS).where(place)).first()
+        found = connection.execute(select(_JOBS).where(matching)).first()
     if found is not None and not _is_free(JobRow(**found._mapping), now):
         return None
     with writing(database) as connection:
-        found = connection.execute(select(_JOBS).where(place)).first()
+        found = connection.execute(select(_JOBS).where(matching)).first()
         if found is None:
             row = JobRow(
                 job=job, subject=subject, begun_at=now, ended_at=None, succeeded_at=None, outcome=None, failures=0,
@@ -57,7 +57,7 @@ def take(database: Engine, job: str, subject: str, owner: str, now: float, lease
         values: dict[str, object] = {"begun_at": now, "owner": owner, "leased_until": now + lease}
         if _is_of_another_time(row, now):
             values |= {"ended_at": None, "not_before": now}
-        connection.execute(update(_JOBS).where(place).values(**values))
+        connection.execute(update(_JOBS).where(matching).values(**values))
         return row
 
 

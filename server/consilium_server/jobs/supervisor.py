@@ -1,9 +1,9 @@
 """The supervisor of this account's aggregators: a process and a folder for each task.
 
-home/tls/          the authority and the certificate of all SuperLinks here
-home/tasks/PLACE/  node.toml   its settings          journal   its log
-                   pid         of the process,       lock      held while it runs
-                               and when it started
+home/tls/             the authority and the certificate of all SuperLinks here
+home/tasks/TASK_KEY/  node.toml   its settings          journal   its log
+                      pid         of the process,       lock      held while it runs
+                                  and when it started
 
 An aggregator survives a worker that is killed, and the next worker finds it running. All state is in the folder, and
 none in the memory of a worker.
@@ -122,9 +122,9 @@ class Supervisor:
     def unfinished(self) -> set[int]:
         """Tasks whose aggregator has not released its bond and left, as far as this machine has begun with them."""
         files = self._tasks.glob(f"*/{SUPERLINK_DATABASE}")
-        places = {file.parent.name: file.parent.name.rpartition("-")[2] for file in files}
-        tasks = {place: int(task) for place, task in places.items() if task.isdecimal()}
-        return {task for place, task in tasks.items() if place == self._ledger.folder_name(task)}
+        names = {file.parent.name: file.parent.name.rpartition("-")[2] for file in files}
+        tasks = {task_key: int(task) for task_key, task in names.items() if task.isdecimal()}
+        return {task for task_key, task in tasks.items() if task_key == self._ledger.folder_name(task)}
 
     def due(self, tasks: Iterable[int], looked: Mapping[str, float]) -> list[int]:
         """Tasks to supervise now, those first that waited longest. `looked`: times of the last run, by task.
@@ -186,7 +186,7 @@ class Supervisor:
             "home": str(folder),
             "chain_url": own.chain_url,
             "deployment": str(own.deployment.absolute()),
-            "artifacts": [str(place.absolute() if isinstance(place, Path) else place) for place in own.artifacts],
+            "artifacts": [str(one.absolute() if isinstance(one, Path) else one) for one in own.artifacts],
             "keystore": str(self._keys.keystore.absolute()),
             "password_file": str(self._keys.password_file.absolute()),
             "drand_relays": list(own.drand_relays),
@@ -210,7 +210,7 @@ class Supervisor:
         """`others`: ports of the account's other tasks, by their folders' names, on any machine."""
         if (folder / SETTINGS).exists():
             return read_settings(folder / SETTINGS, AggregatorSettings).superlink_port
-        taken = {port for place, port in others.items() if not self._is_free(place)}
+        taken = {port for task_key, port in others.items() if not self._is_free(task_key)}
         for config in self._tasks.glob(f"*/{SETTINGS}"):
             if not self._is_free(config.parent.name) or is_locked(config.parent / "lock"):
                 taken.add(read_settings(config, AggregatorSettings).superlink_port)
@@ -222,10 +222,10 @@ class Supervisor:
             )
         return free
 
-    def _is_free(self, place: str) -> bool:
+    def _is_free(self, task_key: str) -> bool:
         """True if a folder's task is one of this deployment that has ended."""
-        task = place.rpartition("-")[2]
-        return task.isdecimal() and place == self._folder(int(task)).name and self._is_over(int(task))
+        task = task_key.rpartition("-")[2]
+        return task.isdecimal() and task_key == self._folder(int(task)).name and self._is_over(int(task))
 
 
 def _private(path: str, flags: int) -> int:

@@ -60,7 +60,7 @@ class Jobs:
         self._runner, self._is_stopped = Runner(database), False
         self._indexer = Indexer(ledger, database, self._store)
         self._indexed = ledger.deployment.first_block
-        self._mirrors = [str(place) for place in settings.artifacts[1:]]
+        self._mirrors = [str(location) for location in settings.artifacts[1:]]
         self.account = ledger.connection.account and ledger.address
         self.supervisor: Supervisor | None = None
         if settings.key_files is not None:

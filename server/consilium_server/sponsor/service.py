@@ -1,7 +1,7 @@
 """Pays the gas of batches that a task's hospitals sign: an HTTPS service with its own account, which has only ether.
 
 Its cost is bounded. An account outside the task must join it with the same batch, which locks a bond until the task's
-end and takes one of its places. So a sponsor pays at most its budget for each hospital that the task admits.
+end and takes one of its seats. So a sponsor pays at most its budget for each hospital that the task admits.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class _Facts:
 
     def _parties(self, task: int) -> Mapping[str, tuple[Role, int]]:
         joined = select(Participant.account, Participant.role, Participant.position).where(Participant.task == task)
-        return {account: (Role(role), place) for account, role, place in self._connection.execute(joined)}
+        return {account: (Role(role), position) for account, role, position in self._connection.execute(joined)}
 
     def operator(self, task: int) -> str | None:
         return self._connection.scalar(select(TaskRow.operator).where(TaskRow.task == task))
@@ -147,12 +147,12 @@ def _newest(connection: Connection, now: float) -> int:
 
 def _events(connection: Connection, teller: TellerRow, until: int) -> list[tuple[EventRow, bytes, int]]:
     events = table_of(EventRow)
-    place = (events.c.block, events.c.log_index)
+    position = (events.c.block, events.c.log_index)
     query = (
         select(events, Block.hash, Block.time)
         .join(Block, Block.number == events.c.block)
-        .where(tuple_(*place) > (teller.block, teller.log_index), events.c.block <= until, events.c.name.in_(TOLD))
-        .order_by(*place)
+        .where(tuple_(*position) > (teller.block, teller.log_index), events.c.block <= until, events.c.name.in_(TOLD))
+        .order_by(*position)
         .limit(AT_ONCE)
     )
     return [(_event(row), row.hash, row.time) for row in connection.execute(query)]
@@ -215,9 +215,9 @@ def _again(connection: Connection, message: MessageRow) -> MessageRow | None:
 
 def _drop_surplus(connection: Connection) -> None:
     newest = (_MESSAGES.c.made_at.desc(), _MESSAGES.c.block.desc(), _MESSAGES.c.id)
-    place = func.row_number().over(partition_by=(_MESSAGES.c.account, _MESSAGES.c.channel), order_by=newest)
-    ranked = select(_MESSAGES.c.id, place.label("place")).where(_MESSAGES.c.state == "waiting").subquery()
-    surplus = select(ranked.c.id).where(ranked.c.place > MOST_WAITING)
+    position = func.row_number().over(partition_by=(_MESSAGES.c.account, _MESSAGES.c.channel), order_by=newest)
+    ranked = select(_MESSAGES.c.id, position.label("position")).where(_MESSAGES.c.state == "waiting").subquery()
+    surplus = select(ranked.c.id).where(ranked.c.position > MOST_WAITING)
     connection.execute(update(_MESSAGES).where(_MESSAGES.c.id.in_(surplus)).values(state="dropped"))
 
 

@@ -68,7 +68,7 @@ def told_of(event: EventRow, time: int, known: Known) -> Told | None:
                 return None
             positions = {position for map_ in rejected for position in members(map_)}
             parties = known.parties(task).items()
-            hit = [one for one, (role, place) in parties if role is Role.HOSPITAL and place in positions]
+            hit = [one for one, (role, position) in parties if role is Role.HOSPITAL and position in positions]
             cohorts = "cohort was" if len(rejected) == 1 else "cohorts were"
             return told("rejected", f"{len(rejected)} {cohorts} rejected, and earn nothing ({where}).", hit)
         case "TaskStopped":

@@ -127,22 +127,22 @@ def read_unmarked(folder: Path, case: Case, schema: ImageSchema) -> Unmarked:
 
 
 def by_case(folder: Path, names: Sequence[str], channels: int) -> list[list[int]]:
-    """The places of each case's files, by channel, in the order of the first ones; of files outside this layout.
+    """The indices of each case's files, by channel, in the order of the first ones; of files outside this layout.
 
     Raises ChannelMissing, FileUnexpected, NamesAlike.
     """
     found: dict[str, dict[int, int]] = {}
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         path = PurePosixPath(name)
         case, _, number = path.stem.rpartition("_")
         if not (case and len(number) == DIGITS and number.isdecimal() and int(number) < channels):
             raise FolderError("FileUnexpected", file=folder / name)
-        if found.setdefault(str(path.with_name(case)), {}).setdefault(int(number), place) != place:
+        if found.setdefault(str(path.with_name(case)), {}).setdefault(int(number), index) != index:
             raise FolderError("NamesAlike", file=folder / name)
-    for case, places in found.items():
-        if missing := sorted(set(range(channels)) - set(places)):
+    for case, indices in found.items():
+        if missing := sorted(set(range(channels)) - set(indices)):
             raise ExampleError("ChannelMissing", path=folder, at=f"{case}_{missing[0]:0{DIGITS}}")
-    return [[places[number] for number in range(channels)] for places in found.values()]
+    return [[indices[number] for number in range(channels)] for indices in found.values()]
 
 
 def _channels(

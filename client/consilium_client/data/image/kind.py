@@ -127,12 +127,12 @@ class ImageKind(Kind[RawImages, ImageSchema]):
         require_file_channels(REQUEST.path, schema)
         pixels, _ = room(len(rows), schema)
         for at, row in enumerate(rows, 1):
-            place = REQUEST.place(at, IMAGE)
+            where = REQUEST.where(at, IMAGE)
             try:
                 raw = base64.b64decode(row[IMAGE], validate=True)
             except (TypeError, ValueError):
-                raise refusal(f"{place}: the value is not the base64 of an image file") from None
-            pixels[at - 1] = fitted(decoded(io.BytesIO(raw), REQUEST.path, place, schema), schema)
+                raise refusal(f"{where}: the value is not the base64 of an image file") from None
+            pixels[at - 1] = fitted(decoded(io.BytesIO(raw), REQUEST.path, where, schema), schema)
         return ImageSet(pixels, unlabelled(rows))
 
 
@@ -156,8 +156,8 @@ def _of_cases(means: NDArray[np.float64], cases: Sequence[str]) -> NDArray[np.fl
     """Each image's, or its volume's: a volume's outer slices are dark."""
     if not cases:
         return means
-    _, place = np.unique(np.array(cases, dtype=object).astype(str), return_inverse=True)
-    return np.asarray((np.bincount(place, means) / np.bincount(place))[place])
+    _, inverse = np.unique(np.array(cases, dtype=object).astype(str), return_inverse=True)
+    return np.asarray((np.bincount(inverse, means) / np.bincount(inverse))[inverse])
 
 
 KIND = ImageKind()

@@ -39,7 +39,7 @@ GEOMETRY = (
     "qoffset_y", "qoffset_z", "srow_x", "srow_y", "srow_z",
 )  # fmt: skip
 EXTENSIONS = "extensions"  # such as a DICOM header; they are skipped
-MOST_APART: Final = 0.01  # of an affine's numbers in two files of one place: millimetres
+MOST_APART: Final = 0.01  # of an affine's numbers in two files of the same region: millimetres
 _DAMAGED = (gzip.BadGzipFile, zlib.error, EOFError)
 
 
@@ -55,7 +55,7 @@ class Volume:
             stream = _unpacked(file)
             start = self._read(stream, max(KINDS))
             self._header, size = self._parsed(start)
-            self._offset = self._place(size + 4)
+            self._offset = self._first_voxel(size + 4)
             before = start + self._read(stream, self._offset - len(start))
         self._stored = self._sizes()
         self._type = self._voxels()
@@ -129,8 +129,8 @@ class Volume:
         """The header, and its length."""
         if not start:
             raise self._fault("ImageEmpty")
-        for size, (kind, place, magic) in KINDS.items():
-            if start[place] == magic and size in {int.from_bytes(start[:4], order) for order in ("little", "big")}:
+        for size, (kind, span, magic) in KINDS.items():
+            if start[span] == magic and size in {int.from_bytes(start[:4], order) for order in ("little", "big")}:
                 if len(start) < size:
                     raise self._fault("ImageUnreadable")
                 return kind(start[:size], check=False), size
@@ -174,8 +174,8 @@ class Volume:
             raise self._wrong("scl_inter", "a finite number")
         return slope, inter
 
-    def _place(self, least: int) -> int:
-        """The first voxel's place in the file."""
+    def _first_voxel(self, least: int) -> int:
+        """The first voxel's offset in the file."""
         found = float(self._header["vox_offset"])
         if not least <= found <= MOST_BEFORE:
             raise self._wrong("vox_offset", f"{least} to {MOST_BEFORE:,}")

@@ -148,7 +148,7 @@ def _folder(path: Path, schema: ImageSchema) -> RawImages:
 def _of_files(
     path: Path, files: Sequence[tuple[str, Path]], schema: ImageSchema, headers: Headers, labels: Labels | None = None
 ) -> tuple[Pixels, NDArray[np.int64], list[int]]:
-    """Pixels, sizes, and the place of each example's first file, which alone it has unless it has other channels than
+    """Pixels, sizes, and the index of each example's first file, which alone it has unless it has other channels than
     1 or 3.
     """
     from consilium_client.data.image.cases import by_case
@@ -160,11 +160,11 @@ def _of_files(
     if len(cases) > (most := most_images(schema)):
         raise DataError("TooManyRows", rows=len(cases), at_most=most)
     pixels, sizes = room(len(cases), schema)
-    for at, places in enumerate(cases):
+    for at, indices in enumerate(cases):
         images: list[Image.Image] = []
-        for place in places:
-            name, file = files[place]
-            if labels is not None and (labels[place] != labels[places[0]]).any():
+        for index in indices:
+            name, file = files[index]
+            if labels is not None and (labels[index] != labels[indices[0]]).any():
                 raise ExampleError("ChannelsDiffer", path=path, at=name)
             with file.open("rb") as opened:
                 images.append(decoded(opened, path, name, schema, headers))
@@ -172,7 +172,7 @@ def _of_files(
                 raise ExampleError("FilesApart", path=path, at=name)
         sizes[at] = images[0].height, images[0].width
         pixels[at] = of_channels(images, schema)
-    return pixels, sizes, [places[0] for places in cases]
+    return pixels, sizes, [indices[0] for indices in cases]
 
 
 def room(count: int, schema: ImageSchema) -> tuple[Pixels, NDArray[np.int64]]:

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 import duckdb
 
 from consilium_client.data.mapping import Delimiter, FileFormat, Query
-from consilium_client.data.query.rows import ROWS_AT_A_TIME, named_in, place
+from consilium_client.data.query.rows import ROWS_AT_A_TIME, at_line, named_in
 from consilium_client.data.table.csv_rows import CsvRows
 from consilium_client.errors import DataError, FolderError
 
@@ -101,7 +101,7 @@ class FilesResult:
         [found] = self._do("SELECT json_serialize_sql(?::VARCHAR)", [self._query.sql])
         tree = json.loads(found[0])
         if tree["error"] and tree["error_type"] == "parser":
-            at = place(self._query.sql[: int(tree.get("position", 0))].count("\n") + 1)
+            at = at_line(self._query.sql[: int(tree.get("position", 0))].count("\n") + 1)
             raise DataError("QueryWrong", path=self._path, at=at, why=_WORDS["ParserException"])
         parts = list(_parts(tree))
         nodes = {part["type"] for part in parts if str(part.get("type", "")).endswith("_NODE")}
@@ -152,7 +152,7 @@ class FilesResult:
     def _fault(self, error: Exception) -> DataError:
         said, kind, at = str(error), type(error).__name__, ""
         if line := _SQL_LINE.search(said):
-            at = place(int(line.group(1)))
+            at = at_line(int(line.group(1)))
         about = {"path": self._path, "at": at}
         match error:
             case duckdb.InterruptException():

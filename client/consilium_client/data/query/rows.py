@@ -101,7 +101,7 @@ def _number(value: float | Decimal) -> float:
         return float("inf")
 
 
-def place(line: int) -> str:
+def at_line(line: int) -> str:
     """For messages."""
     return f" (line {line})"
 

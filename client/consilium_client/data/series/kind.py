@@ -199,9 +199,9 @@ class SeriesKind(Kind[RawStays, SeriesSchema]):
         values = np.full((len(rows), len(schema.features), schema.steps), np.nan)
         for at, row in enumerate(rows, 1):
             for variable, feature in enumerate(schema.features):
-                given, place = row[feature.name], REQUEST.place(at, feature.name)
+                given, where = row[feature.name], REQUEST.where(at, feature.name)
                 if not isinstance(given, list) or len(given) != schema.steps or not all(map(_is_number, given)):
-                    raise refusal(f"{place}: the value is not a list of {schema.steps} numbers or nulls, one a step")
+                    raise refusal(f"{where}: the value is not a list of {schema.steps} numbers or nulls, one a step")
                 own = values[at - 1, variable] = np.array(given, np.float64)
                 for value in own.tolist() if not clamp else ():
                     require_within(value, feature, REQUEST, at)

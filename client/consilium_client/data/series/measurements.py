@@ -26,7 +26,7 @@ from consilium_client.data.table.parquet_rows import ParquetRows
 from consilium_client.data.table.ranges import ROUNDING, require_within
 
 Numbers = NDArray[np.float64]
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
 AT_A_TIME = 4_096  # rows that are read cell by cell
 MICROSECONDS = 1_000_000  # of a second
 _UNLISTED, _MISSING = -1, -2
@@ -34,11 +34,11 @@ _REMEMBERED = 1 << 17  # cells
 
 
 class Part(NamedTuple):
-    """Measurements (n,): their stays' places, -1 without an outcome; times; places in the schema; and values."""
+    """Measurements (n,): their stays' indices, -1 without an outcome; times; indices in the schema; and values."""
 
-    stays: Places
+    stays: Indices
     times: Numbers
-    variables: Places
+    variables: Indices
     values: Numbers
 
 
@@ -54,8 +54,8 @@ class _Form(ABC):
     used: dict[str, Reading | None]
 
     @abstractmethod
-    def plain(self, columns: Mapping[str, Column]) -> tuple[Places, Places, Numbers] | None:
-        """Known values (m,), as their rows' and variables' places and the values; None if some are not plain."""
+    def plain(self, columns: Mapping[str, Column]) -> tuple[Indices, Indices, Numbers] | None:
+        """Known values (m,), as their rows' and variables' indices and the values; None if some are not plain."""
 
     @abstractmethod
     def found(self, cells: Mapping[str, Cell]) -> Iterator[tuple[int, float | str]]:
@@ -67,8 +67,8 @@ class _Wide(_Form):
         self.used = {names[at]: rule for at, rule in rules.items()}
         self._rules = {at: (names[at], rule) for at, rule in rules.items()}
 
-    def plain(self, columns: Mapping[str, Column]) -> tuple[Places, Places, Numbers] | None:
-        rows, variables, values = list[Places](), list[Places](), list[Numbers]()
+    def plain(self, columns: Mapping[str, Column]) -> tuple[Indices, Indices, Numbers] | None:
+        rows, variables, values = list[Indices](), list[Indices](), list[Numbers]()
         for at, (name, _) in self._rules.items():
             column = columns[name]
             if isinstance(column, np.ndarray):
@@ -90,12 +90,12 @@ class _Narrow(_Form):
         self.used = {VARIABLE: None, VALUE: _of_numbers(FileMapping(file=format_), VALUE)}
         self._rules, self._codes = rules, codes
 
-    def plain(self, columns: Mapping[str, Column]) -> tuple[Places, Places, Numbers] | None:
+    def plain(self, columns: Mapping[str, Column]) -> tuple[Indices, Indices, Numbers] | None:
         names, column = columns[VARIABLE], columns[VALUE]
         if not isinstance(names, Names) or not isinstance(column, np.ndarray):
             return None
         codes = np.array([self._codes.get(stay_key(one), _UNLISTED) for one in names.distinct])
-        variables, values = codes[names.places], column.copy()
+        variables, values = codes[names.indices], column.copy()
         for at, rule in self._rules.items():
             own = variables == at
             found = rule.numbers(values[own])
@@ -137,25 +137,25 @@ class Measurements:
         self.twice = 0  # rows in an hour that the clock showed twice
         self._low, self._high = ranges(schema)
 
-    def parts(self, places: Mapping[str | float, int], zero: Numbers | None) -> Iterator[Part]:
-        """All measurements. `zero`: each place's time zero (n,), in the clock's microseconds; None without a clock.
+    def parts(self, indices: Mapping[str | float, int], zero: Numbers | None) -> Iterator[Part]:
+        """All measurements. `zero`: each stay's time zero (n,), in the clock's microseconds; None without a clock.
 
         Raises StayMissing, TimeMissing, RangeError, and the errors of cells and files.
         """
         self.twice = 0
         for block in self._blocks():
-            found = self._plain(block, places)
-            for part in self._by_cells(block, places) if found is None else [found]:
+            found = self._plain(block, indices)
+            for part in self._by_cells(block, indices) if found is None else [found]:
                 yield part if zero is None else part._replace(times=(part.times - zero[part.stays]) / self._unit)
 
-    def first(self, places: Mapping[str | float, int]) -> Numbers:
-        """The time of each place's first row (n,), infinite without one. Raises StayMissing, TimeMissing, and the
+    def first(self, indices: Mapping[str | float, int]) -> Numbers:
+        """The time of each stay's first row (n,), infinite without one. Raises StayMissing, TimeMissing, and the
         errors of times and files.
         """
-        found = np.full(len(places) + 1, np.inf)  # the last one: of stays without an outcome
+        found = np.full(len(indices) + 1, np.inf)  # the last one: of stays without an outcome
         for block in self._blocks():
-            placed = self._placed(block.columns(), places)
-            for stays, times in self._placed_by_cells(block, places) if placed is None else [placed]:
+            known = self._stays_and_times(block.columns(), indices)
+            for stays, times in self._stays_and_times_by_cells(block, indices) if known is None else [known]:
                 np.minimum.at(found, stays, times)
         return found[:-1]
 
@@ -172,8 +172,8 @@ class Measurements:
         at = list(self._columns.at).index(self._schema.stay)
         names = (block.columns() or {at: None})[at]
         if isinstance(names, Names):
-            places, first = np.unique(names.places, return_index=True)
-            cells = [names.distinct[one] for one in places[np.argsort(first)].tolist()]
+            indices, first = np.unique(names.indices, return_index=True)
+            cells = [names.distinct[one] for one in indices[np.argsort(first)].tolist()]
             if all(stay_key(one) is not None for one in cells):
                 return ((one, 0) for one in cells)
         return ((cells[at], row) for row, cells in block.cells())
@@ -188,21 +188,21 @@ class Measurements:
             return parquet_blocks(rows, wanted)
         raise AssertionError("a series has files")
 
-    def _plain(self, block: Block, places: Mapping[str | float, int]) -> Part | None:
+    def _plain(self, block: Block, indices: Mapping[str | float, int]) -> Part | None:
         columns = block.columns()
-        placed = self._placed(columns, places)
+        known = self._stays_and_times(columns, indices)
         found = None if columns is None else self._form.plain(dict(zip(self._columns.at, columns, strict=True)))
-        if placed is None or found is None:
+        if known is None or found is None:
             return None
-        (stays, times), (rows, variables, values) = placed, found
+        (stays, times), (rows, variables, values) = known, found
         if not (self._clamp or self._is_within(variables, values)):
             return None
         self.twice += self._count_twice(columns)
         return Part(stays[rows], times[rows], variables, values)
 
-    def _placed(
-        self, columns: Sequence[Column] | None, places: Mapping[str | float, int]
-    ) -> tuple[Places, Numbers] | None:
+    def _stays_and_times(
+        self, columns: Sequence[Column] | None, indices: Mapping[str | float, int]
+    ) -> tuple[Indices, Numbers] | None:
         """Each row's stay and time, (n,) both; None if some are not plain."""
         if columns is None:
             return None
@@ -211,7 +211,7 @@ class Measurements:
         if not isinstance(names, Names) or times is None or np.isnan(times).any():
             return None
         keys = [stay_key(one) for one in names.distinct]
-        stays = np.array([_MISSING if one is None else places.get(one, _UNLISTED) for one in keys])[names.places]
+        stays = np.array([_MISSING if one is None else indices.get(one, _UNLISTED) for one in keys])[names.indices]
         return (stays, times) if (stays != _MISSING).all() else None
 
     def _instants(self, times: Column) -> Numbers | None:
@@ -219,24 +219,24 @@ class Measurements:
         if self._clock is None or not isinstance(times, Names):
             return times if isinstance(times, np.ndarray) else None
         found = [self._clock.microseconds(one) for one in times.distinct]
-        return None if any(isinstance(one, str) for one in found) else np.array(found)[times.places]
+        return None if any(isinstance(one, str) for one in found) else np.array(found)[times.indices]
 
     def _count_twice(self, columns: Sequence[Column] | None) -> int:
         times = (columns or [])[list(self._columns.at).index(self._schema.time)]
         if self._clock is None or not isinstance(times, Names):
             return 0
-        return int(np.array([self._clock.is_twice(one) for one in times.distinct])[times.places].sum())
+        return int(np.array([self._clock.is_twice(one) for one in times.distinct])[times.indices].sum())
 
-    def _is_within(self, variables: Places, values: Numbers) -> bool:
+    def _is_within(self, variables: Indices, values: Numbers) -> bool:
         margin = ROUNDING * (self._high - self._low)
         low, high = self._low - margin, self._high + margin
         return bool(((values >= low[variables]) & (values <= high[variables])).all())
 
-    def _by_cells(self, block: Block, places: Mapping[str | float, int]) -> Iterator[Part]:
+    def _by_cells(self, block: Block, indices: Mapping[str | float, int]) -> Iterator[Part]:
         found = list[tuple[int, float, int, float]]()
         for row, by_position in block.cells():
             cells = dict(zip(self._columns.at, by_position, strict=True))
-            stay, time = self._place(cells, row, places)
+            stay, time = self._stay_and_time(cells, row, indices)
             self.twice += self._clock is not None and self._clock.is_twice(cells[self._schema.time])
             for at, number in self._form.found(cells):
                 value = self._number(number, row, self._schema.inputs[at])
@@ -250,15 +250,17 @@ class Measurements:
         if found:
             yield _part(found)
 
-    def _placed_by_cells(
-        self, block: Block, places: Mapping[str | float, int]
+    def _stays_and_times_by_cells(
+        self, block: Block, indices: Mapping[str | float, int]
     ) -> Iterator[tuple[int, float]]:  # fmt: skip
         for row, by_position in block.cells():
-            yield self._place(dict(zip(self._columns.at, by_position, strict=True)), row, places)
+            yield self._stay_and_time(dict(zip(self._columns.at, by_position, strict=True)), row, indices)
 
-    def _place(self, cells: Mapping[str, Cell], row: int, places: Mapping[str | float, int]) -> tuple[int, float]:
+    def _stay_and_time(
+        self, cells: Mapping[str, Cell], row: int, indices: Mapping[str | float, int]
+    ) -> tuple[int, float]:
         """A row's stay and time."""
-        stay, cell = places.get(self._stay(cells[self._schema.stay], row), _UNLISTED), cells[self._schema.time]
+        stay, cell = indices.get(self._stay(cells[self._schema.stay], row), _UNLISTED), cells[self._schema.time]
         found = self._clock.microseconds(cell) if self._clock else self._time.number(cell)
         time = self._number(found, row, self._schema.time)
         if np.isnan(time):

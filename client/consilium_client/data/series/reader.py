@@ -122,12 +122,12 @@ def _gridded(
     of_stay = len(schema.features) * schema.steps
     if len(listed.cells) * of_stay > MOST_VALUES:
         raise DataError("SeriesTooLarge", path=folder, stays=len(listed.cells), values=of_stay)
-    grid, places = Grid(len(listed.cells), schema), {stay: at for at, stay in enumerate(listed.cells)}
+    grid, indices = Grid(len(listed.cells), schema), {stay: at for at, stay in enumerate(listed.cells)}
     with _opened(folder, MEASUREMENTS) as (file, path):
         measurements = Measurements(file, path, schema, mapping, clamp=clamp)
         is_first = mapping is not None and mapping.clock is not None and mapping.clock.first
-        zero = measurements.first(places) if is_first else listed.zero
-        for part in measurements.parts(places, zero):
+        zero = measurements.first(indices) if is_first else listed.zero
+        for part in measurements.parts(indices, zero):
             grid.add(*part)
     grid.measured.twice = measurements.twice + listed.twice
     stays = Stays(grid.values, listed.labels, listed.patients or listed.names)

@@ -117,7 +117,7 @@ class Grid:
         self._low, self._high = ranges(schema)
         size = int(np.prod(self._shape))
         self._values = np.full(size, np.nan, np.float32)
-        self._places = np.zeros(size, np.uint32)  # the last measurement's part of its step, from 1; 0 without one
+        self._last = np.zeros(size, np.uint32)  # the last measurement's part of its step, from 1; 0 without one
         self._differ = np.zeros(size, np.bool_)  # values at one time
         self.measured = Measured.none(len(schema.features))
 
@@ -125,7 +125,7 @@ class Grid:
         self, stays: NDArray[np.int64], times: NDArray[np.float64], variables: NDArray[np.int64],
         values: NDArray[np.float64],
     ) -> None:  # fmt: skip
-        """Measurements, each (n,). `stays`: -1 without an outcome. `variables`: their places in the schema."""
+        """Measurements, each (n,). `stays`: -1 without an outcome. `variables`: their indices in the schema."""
         steps, count = times / self._schema.step, self.measured
         listed, early, late = stays >= 0, times < 0, steps >= self._schema.steps
         count.unlisted += int((~listed).sum())
@@ -148,13 +148,13 @@ class Grid:
         np.minimum.at(count.least, variables, values)
         np.maximum.at(count.largest, variables, values)
 
-    def _keep_last(self, flat: NDArray[np.int64], places: NDArray[np.uint32], kept: Values) -> None:
-        before = self._places[flat]
-        np.maximum.at(self._places, flat, places)
-        last = self._places[flat]
+    def _keep_last(self, flat: NDArray[np.int64], parts: NDArray[np.uint32], kept: Values) -> None:
+        before = self._last[flat]
+        np.maximum.at(self._last, flat, parts)
+        last = self._last[flat]
         newer = flat[last > before]
         self._values[newer], self._differ[newer] = np.nan, False
-        flat, kept = flat[places == last], kept[places == last]
+        flat, kept = flat[parts == last], kept[parts == last]
         earlier = self._values[flat]
         np.fmax.at(self._values, flat, kept)
         largest = self._values[flat]

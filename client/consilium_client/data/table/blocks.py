@@ -41,9 +41,9 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Names:
-    """A column of names: each row's place among the distinct ones, int64 (n,)."""
+    """A column of names: each row's index among the distinct ones, int64 (n,)."""
 
-    places: NDArray[np.int64]
+    indices: NDArray[np.int64]
     distinct: Sequence[Cell]
 
 
@@ -231,9 +231,9 @@ def _names(column: Any) -> Names | None:
     coded = whole if types.is_dictionary(whole.type) else whole.dictionary_encode()
     coded = coded.chunk(0) if isinstance(coded, pyarrow.ChunkedArray) else coded
     distinct = [_cell(one) for one in coded.dictionary.to_pylist()]
-    places = coded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False).astype(np.int64)
-    is_whole = not len(places) or 0 <= places.min() <= places.max() <= len(distinct)  # a damaged file's may be beyond
-    return Names(places, [*distinct, None]) if is_whole else None
+    indices = coded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False).astype(np.int64)
+    is_whole = not len(indices) or 0 <= indices.min() <= indices.max() <= len(distinct)  # or the file is damaged
+    return Names(indices, [*distinct, None]) if is_whole else None
 
 
 def _cell(value: Any) -> Cell:

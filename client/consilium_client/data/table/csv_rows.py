@@ -105,7 +105,7 @@ def refuse_other_kinds(file: BinaryIO, path: Path, encoding: str) -> None:
 
 
 def text_lines(file: BinaryIO, path: Path, encoding: str, before: int = 0) -> Iterator[str]:
-    """Lines of text with their ends, of any kind. `before`: lines before the file's place."""
+    """Lines of text with their ends, of any kind. `before`: lines of the file that were read before."""
     is_marked = encoding == "utf-8" and not before
     codec = "utf-8-sig" if is_marked else encoding  # spreadsheets put a byte order mark in front
     text = io.TextIOWrapper(file, codec, "surrogateescape", newline="")
@@ -145,7 +145,7 @@ def _records(lines: Iterator[str], path: Path, delimiter: str, before: int = 0) 
             raise DataError("LineTooLong", path=path, line=begins, what="cell", at_most=MOST_OF_CELL)
         if too_long or (ended and "unexpected end" in fault):
             raise DataError("QuoteNotClosed", path=path, line=begins)
-        raise DataError("DataFileMalformed", path=path, why="a quotation mark is in the wrong place", line=line)
+        raise DataError("DataFileMalformed", path=path, why="a quotation mark is misplaced", line=line)
 
 
 def _refuse_other_delimiter(line: str, path: Path, expected: str) -> None:

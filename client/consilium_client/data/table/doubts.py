@@ -99,9 +99,9 @@ def _tells(codes: Values, labels: NDArray[np.int64]) -> bool:
     if len(labels) == 0:
         return False
     _, classes = np.unique(labels, return_inverse=True)
-    _, places = np.unique(codes, return_inverse=True)
-    table = np.zeros((places.max() + 1, classes.max() + 1))
-    np.add.at(table, (places, classes), 1)
+    _, inverse = np.unique(codes, return_inverse=True)
+    table = np.zeros((inverse.max() + 1, classes.max() + 1))
+    np.add.at(table, (inverse, classes), 1)
     rarer = len(labels) - table.sum(axis=0).max()
     wrong = len(labels) - table.max(axis=1).sum()
     return bool(rarer >= LEAST and wrong <= (1 - LEAKS) * rarer)

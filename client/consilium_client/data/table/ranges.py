@@ -64,12 +64,12 @@ def require_within(value: float, feature: Feature, source: Source, row: int) -> 
     """Raises RangeError if a value is outside the feature's range, or is not one of its codes. NaN is missing."""
     if math.isnan(value):
         return
-    place = {"path": source.path, "at": source.place(row, feature.name), "row": row, "column": feature.name}
+    cell = {"path": source.path, "at": source.where(row, feature.name), "row": row, "column": feature.name}
     if isinstance(feature, CategoryFeature):
         if value not in feature.codes:
-            raise RangeError("CodeOutOfRange", **place, codes=", ".join(feature.names))
+            raise RangeError("CodeOutOfRange", **cell, codes=", ".join(feature.names))
         return
     margin = ROUNDING * (feature.max - feature.min)
     if not feature.min - margin <= value <= feature.max + margin:
         side = "below" if value < feature.min else "above"
-        raise RangeError("ValueOutOfRange", **place, side=side, low=feature.min, high=feature.max)
+        raise RangeError("ValueOutOfRange", **cell, side=side, low=feature.min, high=feature.max)

@@ -146,7 +146,7 @@ class TextKind(Kind[RawTexts, Schema]):
         """Texts have no range, so `clamp` changes nothing."""
         for at, row in enumerate(rows, 1):
             if not isinstance(row[schema.text], str):
-                raise refusal(f"{REQUEST.place(at, schema.text)}: the value is not a text")
+                raise refusal(f"{REQUEST.where(at, schema.text)}: the value is not a text")
         texts = (text_of(row[schema.text], REQUEST, at, schema.text) for at, row in enumerate(rows, 1))
         return TextSet(tuple(texts), unlabelled(rows))
 

@@ -158,10 +158,10 @@ def _answered(rows: Rows, source: Source, schema: TextSchema, mapping: Mapping) 
 
 def text_of(cell: Cell, source: Source, row: int, column: str) -> str:
     """A cell's text. Raises ExampleError, NullByte."""
-    place = source.place(row, column)
+    where = source.where(row, column)
     if isinstance(cell, float):
-        raise ExampleError("TextIsNumber", path=source.path, at=place)
-    text = _checked(cell or "", source.path, place)
+        raise ExampleError("TextIsNumber", path=source.path, at=where)
+    text = _checked(cell or "", source.path, where)
     if "\0" in text:  # which Parquet lets pass
         raise DataError("NullByte", path=source.path, line=row)
     return text

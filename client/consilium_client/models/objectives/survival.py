@@ -43,7 +43,7 @@ class Survive(Objective):
             "brier": Measure(self._brier, more_is_better=False),
         }
 
-    def _placed(self, labels: Labels) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _survived(self, labels: Labels) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """By row the number of intervals that it certainly survived, and whether the event was in the next."""
         times, count = labels[:, 0], len(self._bounds)
         happened = (labels[:, 1] == 1) & (times <= self._bounds[-1])
@@ -54,7 +54,7 @@ class Survive(Objective):
 
     def targets(self, labels: Labels) -> NDArray[Any]:
         """By interval 1 if it was survived, then by interval 1 if the event was in it: float32 (n, 2 · intervals)."""
-        survived, happened = self._placed(labels)
+        survived, happened = self._survived(labels)
         intervals = np.arange(len(self._bounds))
         through = intervals < survived[:, None]
         inside = (intervals == survived[:, None]) & happened[:, None]
@@ -89,7 +89,7 @@ class Survive(Objective):
     def _log_loss(self, labels: Labels, predictions: Predictions) -> float:
         """Mean negative log-likelihood of a row in nats."""
         require_rows(labels, predictions, (2,), self._shape)
-        survived, happened = self._placed(labels)
+        survived, happened = self._survived(labels)
         chances, rows = self._chances(predictions), np.arange(len(labels))
         own = chances[rows, survived]
         after = chances[rows, np.minimum(survived + 1, len(self._bounds))]
@@ -101,7 +101,7 @@ class Survive(Objective):
         counting half (Harrell et al., 1982), on whole intervals. None without such a pair.
         """
         require_rows(labels, predictions, (2,), self._shape)
-        survived, happened = self._placed(labels)
+        survived, happened = self._survived(labels)
         chances = self._chances(predictions)
         expected = ((chances[:, :-1] + chances[:, 1:]) / 2 * self._widths).sum(axis=1)
         pairs = won = 0.0
@@ -138,9 +138,9 @@ class Seen:
     """
 
     def __init__(self, times: NDArray[np.float64], happened: NDArray[np.bool_]) -> None:
-        self._times, place = np.unique(times, return_inverse=True)
-        left = np.bincount(place, minlength=len(self._times))
-        events = np.bincount(place, weights=happened, minlength=len(self._times))
+        self._times, inverse = np.unique(times, return_inverse=True)
+        left = np.bincount(inverse, minlength=len(self._times))
+        events = np.bincount(inverse, weights=happened, minlength=len(self._times))
         at_risk = left[::-1].cumsum()[::-1] - events
         censored = left - events
         self._chances = np.cumprod(1 - censored / np.maximum(at_risk, 1))

@@ -32,7 +32,7 @@ export const operate: typeof en.operate = {
   model: 'Das Modell',
   modelMeans:
     'Chain und Artefaktspeicher legen das Modell fest. Die Befehlszeile leitet es ab, wie jedes Krankenhaus, und prüft vorher jede Runde. Das kann jeder.',
-  modelPlaces:
+  modelSources:
     'deployment.json ist das Adressbuch der Contracts. artifacts ist ein Ordner oder Mirror des Artefaktspeichers.',
   modelSoFar: 'Die Aufgabe ist nicht vorbei. Das ist das Modell nach ihrer letzten beendeten Runde.',
   modelFiles: 'Dateien des Modells',

@@ -30,7 +30,7 @@ export const operate: typeof en.operate = {
   model: 'El modelo',
   modelMeans:
     'La cadena y el almacén de artefactos definen el modelo. La línea de comandos lo deriva, como hace cada hospital, y antes comprueba cada ronda. Cualquiera puede hacerlo.',
-  modelPlaces:
+  modelSources:
     'deployment.json es la libreta de direcciones de los contratos. artifacts es una carpeta o réplica del almacén de artefactos.',
   modelSoFar: 'La tarea no ha terminado, así que este es el modelo tras su última ronda terminada.',
   modelFiles: 'Archivos del modelo',

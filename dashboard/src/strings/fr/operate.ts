@@ -32,7 +32,7 @@ export const operate: typeof en.operate = {
   model: 'Le modèle',
   modelMeans:
     'La chaîne et le dépôt d’artefacts définissent le modèle. La ligne de commande le dérive, comme chaque hôpital, et vérifie d’abord chaque tour. Chacun peut le faire.',
-  modelPlaces:
+  modelSources:
     'deployment.json est le carnet d’adresses des contrats. artifacts est un dossier ou un miroir du dépôt d’artefacts.',
   modelSoFar: 'La tâche n’est pas terminée. Voici donc le modèle après son dernier tour terminé.',
   modelFiles: 'Fichiers du modèle',
