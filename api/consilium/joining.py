@@ -77,7 +77,7 @@ class Join:
         if not self.confirm(Joining(task, rows, risk, link, shut_out, fitting.remarks, fitting.unneeded)):
             raise ConsentError("NotConfirmed", about=f"task {task}")
         approval = Approval(
-            task_key=task_key,
+            place=task_key,
             spec_hash=found.params.spec_hash.hex(),
             approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
             superlink=link,

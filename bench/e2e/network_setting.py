@@ -223,7 +223,7 @@ class Network:
         }
         policy = {"operators": [self.operator.address], "models": [spec.model.name]}
         approval = Approval(
-            task_key=self.ledger.folder_name(number),
+            place=self.ledger.folder_name(number),
             spec_hash=spec_hash(task_text(spec)).hex(),
             approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
             superlink="127.0.0.1:1",  # nobody asks it

@@ -13,14 +13,14 @@ tasks/N.signed.json  another account's signature on task N (`second_signature`)
 audit.jsonl        the audit log (`audit_log`)           privacy.jsonl        privacy costs (`accountant`)
 split.salt         draws the rows kept out of training   statistics.jsonl     rows with exact statistics
                                                          statistics.key       (`exact_statistics`), and its key
-memory/PLACE/        of a task's earlier rounds (`memory`); at its end local.safetensors
+memory/TASK_KEY/     of a task's earlier rounds (`memory`); at its end local.safetensors
 
 A home is for the contracts of one address book. For other contracts, the owner makes another home, which shares the
 first one's account, policy and record of privacy costs (`Home.create_like`).
 
 A voter's:
 
-tasks/PLACE.toml   the data for one task                 ballots/PLACE/       ballots to be revealed
+tasks/TASK_KEY.toml   the data for one task              ballots/TASK_KEY/    ballots to be revealed
 lock               held by the process that judges
 """
 
@@ -41,7 +41,7 @@ from consilium_core.connectivity import Fleet
 from consilium_core.locks import alone, is_locked
 from consilium_core.private_files import read_private_file, write_private_file
 from consilium_core.typed_toml import Section, parse_toml
-from pydantic import AliasChoices, BaseModel, Field
+from pydantic import BaseModel, Field
 
 from consilium_client.config import (
     FlowerSettings,
@@ -65,10 +65,7 @@ LOCK_FILE = "lock"
 class Approval(Section):
     """The owner's approval of a task file, and the address of the task's aggregator."""
 
-    task_key: str = Field(
-        validation_alias=AliasChoices("place", "task_key"), serialization_alias="place",
-        description="chain, contract and number of the task",
-    )  # fmt: skip
+    task_key: str = Field(alias="place", description="chain, contract and number of the task")
     spec_hash: str = Field(pattern="^[0-9a-f]{64}$", description="keccak256 of the task file")
     approved_at: datetime.datetime
     superlink: Fleet = Field(description="host:port of the aggregator's SuperLink, or host:port/9100 behind a proxy")

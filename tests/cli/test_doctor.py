@@ -616,7 +616,7 @@ def test_a_hospital_is_told_of_a_superlink_that_is_away(stand: Stand) -> None:
     stand.write("hospital")
     home = HospitalHome.open(stand.home)
     task_key = stand.chain.treasury.folder_name(999_999)
-    approval = Approval(task_key=task_key, spec_hash="00" * 32, approved_at=NOW, superlink="127.0.0.1:1")
+    approval = Approval(place=task_key, spec_hash="00" * 32, approved_at=NOW, superlink="127.0.0.1:1")
     home.approve(999_999, approval, ensure_certificates(stand.folder / "tls").authority.read_bytes())
     found = stand.doctor("hospital")
     assert "fault" in found.levels("tls")
@@ -631,7 +631,7 @@ def test_a_hospitals_node_key_is_the_one_that_it_announced(stand: Stand) -> None
     stand.write("hospital")
     home = HospitalHome.open(stand.home)
     task_key = node.folder_name(driver.task)
-    approval = Approval(task_key=task_key, spec_hash="00" * 32, approved_at=NOW, superlink="127.0.0.1:1")
+    approval = Approval(place=task_key, spec_hash="00" * 32, approved_at=NOW, superlink="127.0.0.1:1")
     home.approve(driver.task, approval, ensure_certificates(stand.folder / "tls").authority.read_bytes())
 
     def look() -> list[str]:

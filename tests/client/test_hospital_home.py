@@ -21,7 +21,7 @@ from raised_faults import raises_fault
 
 POLICY: dict[str, Any] = {"operators": "any", "models": "any", "columns": "any"}
 APPROVAL = Approval(
-    task_key="31337-0xcontract-7",
+    place="31337-0xcontract-7",
     spec_hash="ab" * 32,
     approved_at=datetime.datetime(2026, 11, 22, 9, 30, tzinfo=datetime.UTC),
     superlink="consilium.example:9092",

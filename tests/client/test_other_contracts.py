@@ -61,7 +61,7 @@ def approved(home: HospitalHome, ledger: Ledger, task: int) -> HospitalSettings:
     """The settings of a node after `join`."""
     task_key = ledger.folder_name(task)
     spec_hash = ledger.tasks.params(task).spec_hash.hex()
-    given: Any = {"task_key": task_key, "spec_hash": spec_hash, "superlink": "127.0.0.1:1"}
+    given: Any = {"place": task_key, "spec_hash": spec_hash, "superlink": "127.0.0.1:1"}
     home.approve(task, Approval(**given, approved_at=datetime(2026, 1, 1, tzinfo=UTC)), b"")
     return home.node_settings(task, task_key)
 

@@ -184,7 +184,7 @@ class World:
     def approve(self, task: str = "table", task_key: str | None = None, spec_hash: str | None = None) -> Path:
         number, ledger = self.stage.tasks[task], self.stage.rich
         approval = Approval(
-            task_key=task_key or ledger.folder_name(number),
+            place=task_key or ledger.folder_name(number),
             spec_hash=spec_hash or ledger.tasks.params(number).spec_hash.hex(),
             approved_at=datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC),
             superlink="127.0.0.1:1",

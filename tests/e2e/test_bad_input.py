@@ -158,7 +158,7 @@ def node_folder(tmp_path: Path, local_chain: LocalChain) -> Path:
     register(voter, spec.money.voter_bond * TOKEN, 0)
     hospital = HospitalHome.create(tmp_path / "hospital", common, policy | {"columns": "any"})
     approval = Approval(
-        task_key=operator.folder_name(number),
+        place=operator.folder_name(number),
         spec_hash=operator.tasks.params(number).spec_hash.hex(),
         approved_at=datetime.datetime.now(datetime.UTC),
         superlink="127.0.0.1:1",

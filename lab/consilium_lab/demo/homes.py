@@ -102,7 +102,7 @@ def data_settings(rows: tuple[Frame, DataSchema], home: Path, spec: TaskSpec) ->
 def approve(home: HospitalHome, ledger: Ledger, task: int, spec_hash: bytes, port: int, authority: Path) -> None:
     """Approves a task whose aggregator's SuperLink is on loopback, with a certificate of `authority`."""
     approval = Approval(
-        task_key=ledger.folder_name(task),
+        place=ledger.folder_name(task),
         spec_hash=spec_hash.hex(),
         approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
         superlink=f"127.0.0.1:{port}",
