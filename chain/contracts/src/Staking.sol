@@ -6,6 +6,7 @@ import {ConsiliumToken} from "./ConsiliumToken.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
 import {Payouts} from "./libraries/Payouts.sol";
 import {Pools} from "./libraries/Pools.sol";
+import {Connected} from "./staking/Connected.sol";
 import {VoterKeys} from "./staking/VoterKeys.sol";
 import {Pool, Position} from "./types/Pool.sol";
 
@@ -13,7 +14,7 @@ import {Pool, Position} from "./types/Pool.sol";
 /// @notice The contract counts what it owes, and never reads the token's balance: tokens sent here by plain transfer
 ///         change nothing. The cost of each function does not depend on the number of delegators.
 /// @dev Tokens are pulled in before they are counted. The token is fixed at deployment and calls nobody back.
-contract Staking is VoterKeys {
+contract Staking is VoterKeys, Connected {
     using SafeERC20 for ConsiliumToken;
     using Pools for Pool;
     using Pools for Position;
@@ -25,10 +26,7 @@ contract Staking is VoterKeys {
     uint32 public immutable vestingPeriod;
     /// @inheritdoc IStaking
     uint96 public totalStaked;
-    /// @notice The only contract that may lock, unlock, slash and reward.
-    address public tasks;
 
-    address private immutable _deployer;
     mapping(address node => mapping(Role role => Pool)) private _pools;
     mapping(address node => mapping(Role role => mapping(address delegator => Position))) private _positions;
     mapping(address node => mapping(Role role => mapping(uint256 generation => uint256))) private _lastIndexX48;
@@ -47,19 +45,6 @@ contract Staking is VoterKeys {
         token = token_;
         unbondingPeriod = unbondingPeriod_;
         vestingPeriod = vestingPeriod_;
-        _deployer = msg.sender;
-    }
-
-    modifier onlyTasks() {
-        if (msg.sender != tasks) revert OnlyTasks(msg.sender);
-        _;
-    }
-
-    /// @notice Sets the task contract. Only the deployer may call, once: the two contracts need each other's address.
-    function setTasks(address tasks_) external {
-        if (msg.sender != _deployer) revert OnlyDeployer(msg.sender);
-        if (tasks != address(0)) revert TasksAlreadySet(tasks);
-        tasks = tasks_;
     }
 
     // Owners.
@@ -226,6 +211,14 @@ contract Staking is VoterKeys {
             emit RewardAdded(node, role, amount, pool.vestingEnd);
         }
         token.safeTransferFrom(msg.sender, address(this), total);
+    }
+
+    function give(address node, Role role, uint256 amount) external onlyModelShares {
+        Pool memory pool = _accrued(node, role);
+        pool.addGift(amount, block.timestamp, vestingPeriod);
+        pool.store(_pools[node][role]);
+        emit Given(node, role, amount, pool.vestingEnd);
+        token.safeTransferFrom(msg.sender, address(this), amount);
     }
 
     // Views.

@@ -192,6 +192,25 @@ contract PoolsTest is Test {
         vm.assertEq(pool.vestedX48(now_ + period / 2), pool.unvestedX48 * (period / 2) / period);
     }
 
+    /// @dev The end lies between both ends, weighted, so that dust keeps back nothing, and is never paid out early.
+    function test_addGift_endsByTheWeightOfBoth(uint256[8] memory words, uint256 amount, uint256 period) public pure {
+        Pool memory pool = _some(words);
+        amount = _magnitude(amount, 0, SUPPLY / 4);
+        uint256 now_ = pool.vestedAt;
+        (uint256 old, uint256 left) = (pool.unvestedX48, pool.vestingEnd > now_ ? pool.vestingEnd - now_ : 0);
+        period = _bound(period, left > 0 ? left : 1, type(uint32).max);
+        pool.addGift(amount, now_, period);
+        uint256 added = amount << 48;
+        vm.assertEq(pool.unvestedX48, old + added);
+        vm.assertEq(pool.vestedAt, now_);
+        uint256 until = pool.vestingEnd - now_;
+        vm.assertTrue(left <= until && until <= period);
+        if (old + added == 0) return vm.assertEq(until, period);
+        vm.assertLe(until * (old + added), old * left + added * period);
+        vm.assertGt((until + 1) * (old + added), old * left + added * period);
+        if (old >= added * period) vm.assertEq(until, left);
+    }
+
     function test_settle_paysWhatTheIndexRose(uint256[8] memory words, uint256 shares, uint256 since) public pure {
         Pool memory pool = _some(words);
         shares = _magnitude(shares, 0, pool.shares);

@@ -25,12 +25,12 @@ contract StakingTest is StakingFixture {
         _deploy("Staking", abi.encode(wide, UNBONDING, VESTING));
     }
 
-    function test_setTasks_onceByDeployer() public {
-        vm.expectRevert(abi.encodeWithSelector(IStaking.TasksAlreadySet.selector, address(this)));
-        staking.setTasks(EVE);
+    function test_connect_onceByDeployer() public {
+        vm.expectRevert(abi.encodeWithSelector(IStaking.AlreadyConnected.selector, address(this), address(this)));
+        staking.connect(EVE, EVE);
         vm.prank(EVE);
         vm.expectRevert(abi.encodeWithSelector(IStaking.OnlyDeployer.selector, EVE));
-        staking.setTasks(EVE);
+        staking.connect(EVE, EVE);
     }
 
     function test_lockUnlockSlashReward_onlyTasks() public {
@@ -44,6 +44,8 @@ contract StakingTest is StakingFixture {
         staking.slash(OWNER, ROLE, 1);
         vm.expectRevert(refusal);
         staking.reward(new IStaking.Reward[](0));
+        vm.expectRevert(abi.encodeWithSelector(IStaking.OnlyModelShares.selector, EVE));
+        staking.give(OWNER, ROLE, 1);
         vm.stopPrank();
     }
 

@@ -20,7 +20,7 @@ contract StakingInvariantsTest is StakingFixture {
         vm.warp(1_000_000);
         _deployAll(type(uint96).max, UNBONDING, VESTING);
         _handler = new StakingHandler(staking, token, UNBONDING);
-        staking.setTasks(address(_handler));
+        staking.connect(address(_handler), address(_handler));
         token.transfer(address(_handler), type(uint96).max);
     }
 
@@ -30,7 +30,7 @@ contract StakingInvariantsTest is StakingFixture {
     }
 
     function targetSelectors() external view returns (FuzzSelector[] memory targets) {
-        bytes4[13] memory all = [
+        bytes4[14] memory all = [
             StakingHandler.delegate.selector,
             StakingHandler.startUnbonding.selector,
             StakingHandler.withdraw.selector,
@@ -43,6 +43,7 @@ contract StakingInvariantsTest is StakingFixture {
             StakingHandler.unlock.selector,
             StakingHandler.slash.selector,
             StakingHandler.reward.selector,
+            StakingHandler.give.selector,
             StakingHandler.wait.selector
         ];
         targets = new FuzzSelector[](1);

@@ -106,6 +106,8 @@ interface IStaking {
     /// @notice A slash took all. Shares of generations before `generation` are worthless.
     event PoolWiped(address indexed node, Role indexed role, uint256 generation);
     event RewardAdded(address indexed node, Role indexed role, uint256 amount, uint256 vestingEnd);
+    /// @notice Money that the node's parts of finished models brought (`IModelShares`).
+    event Given(address indexed node, Role indexed role, uint256 amount, uint256 vestingEnd);
     /// @param commission The owner's part of the vested rewards.
     /// @param indexX48 Earnings of one share since the node was registered, plus one. 48 bits are the fraction.
     event RewardsVested(address indexed node, Role indexed role, uint256 commission, uint256 indexX48);
@@ -139,8 +141,9 @@ interface IStaking {
     /// @notice The request is paid to `payee`, so the sender cannot redelegate it, nor withdraw it for another.
     error PaidElsewhere(uint256 requestId, address payee);
     error OnlyTasks(address caller);
+    error OnlyModelShares(address caller);
     error OnlyDeployer(address caller);
-    error TasksAlreadySet(address tasks);
+    error AlreadyConnected(address tasks, address modelShares);
     /// @notice Vesting must take at least a second, and unbonding at least as long as vesting.
     error PeriodsInvalid(uint256 unbondingPeriod, uint256 vestingPeriod);
     /// @notice The token's supply must fit 96 bits.
@@ -243,6 +246,10 @@ interface IStaking {
     function slash(address node, Role role, uint256 amount) external returns (uint256 burnt);
     /// @notice Takes the sum of all amounts from the task contract, by its allowance. Each amount vests to its node.
     function reward(Reward[] calldata rewards) external;
+
+    /// @notice Takes an amount from the shares contract, by its allowance. It vests to the node as a reward does, and
+    ///         lets rewards that are vesting end no later than their own and this one's amounts weigh.
+    function give(address node, Role role, uint256 amount) external;
 
     // Views.
 

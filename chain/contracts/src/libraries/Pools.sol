@@ -79,6 +79,15 @@ library Pools {
         pool.vestingEnd = uint40(time + period);
     }
 
+    /// @notice Adds money that anybody can have paid in at any time. All that is unvested then vests by the mean of both
+    ///         ends, weighted by the amounts and rounded down: a small gift keeps nothing back for longer.
+    /// @dev The pool must be accrued.
+    function addGift(Pool memory pool, uint256 amount, uint256 time, uint256 period) internal pure {
+        (uint256 old, uint256 added) = (pool.unvestedX48, amount << FRACTION_BITS);
+        uint256 left = Math.saturatingSub(pool.vestingEnd, time);
+        addReward(pool, amount, time, old + added == 0 ? period : (old * left + added * period) / (old + added));
+    }
+
     /// @notice Shares out the rewards that vested up to `time`. The old commission counts until an announced one
     ///         starts.
     function accrue(Pool memory pool, uint256 time) internal pure {

@@ -2,6 +2,8 @@
 pragma solidity ^0.8.28;
 
 import {IBeacon} from "../../src/interfaces/IBeacon.sol";
+import {IERC1155} from "@openzeppelin/contracts/token/ERC1155/IERC1155.sol";
+import {IModelShares} from "../../src/interfaces/IModelShares.sol";
 import {IStaking} from "../../src/interfaces/IStaking.sol";
 import {ITaskRounds} from "../../src/interfaces/ITaskRounds.sol";
 import {ITasks} from "../../src/interfaces/ITasks.sol";
@@ -13,8 +15,11 @@ interface IDeployedTasks is ITasks {
 }
 
 interface IDeployedStaking is IStaking {
-    function setTasks(address tasks) external;
+    function connect(address tasks, address modelShares) external;
+    function modelShares() external view returns (address);
 }
+
+interface IDeployedModelShares is IModelShares, IERC1155 {}
 
 interface IDeployedDrandBeacon is IBeacon {
     error ScheduleInvalid(uint256 period, uint256 lookahead);

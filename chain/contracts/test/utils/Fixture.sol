@@ -10,7 +10,7 @@ import {ITaskTypes} from "../../src/interfaces/ITaskTypes.sol";
 import {Bits} from "../../src/libraries/Bits.sol";
 import {Bls12381} from "../../src/libraries/Bls12381.sol";
 import {Tickets} from "../../src/libraries/Tickets.sol";
-import {IDeployedStaking, IDeployedTasks} from "./Deployed.sol";
+import {IDeployedModelShares, IDeployedStaking, IDeployedTasks} from "./Deployed.sol";
 import {Line, Lines, Points, Signer} from "./Crypto.sol";
 import {Test} from "./Vm.sol";
 
@@ -38,6 +38,7 @@ abstract contract Fixture is Test {
 
     IERC20 internal token;
     IBeacon internal beacon;
+    IDeployedModelShares internal modelShares;
     uint256 internal id = 1;
     /// @dev Hospitals in the order of their commitments, where that is not the order of index.
     mapping(uint256 task => mapping(uint256 round => uint256[])) private _arrived;
@@ -51,7 +52,8 @@ abstract contract Fixture is Test {
         address registry = _deploy("TaskRegistry", abi.encode(token, staking, beacon, GUARDIAN));
         address settlement = _deploy("TaskSettlement", abi.encode(token, staking, beacon));
         vm.etch(address(tasks), _deploy("Tasks", abi.encode(token, staking, beacon, registry, settlement)).code);
-        staking.setTasks(address(tasks));
+        modelShares = IDeployedModelShares(_deploy("ModelShares", abi.encode(token, staking, tasks)));
+        staking.connect(address(tasks), address(modelShares));
         vm.prank(address(tasks)); // whose constructor ran at another address
         token.approve(address(staking), type(uint256).max);
         token.transfer(OPERATOR, 10 * STAKE);

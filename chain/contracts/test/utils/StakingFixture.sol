@@ -42,7 +42,7 @@ abstract contract StakingFixture is Test {
     }
 
     function _beTasks() internal {
-        staking.setTasks(address(this));
+        staking.connect(address(this), address(this));
         token.approve(address(staking), type(uint256).max);
     }
 

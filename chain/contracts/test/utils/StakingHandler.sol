@@ -184,6 +184,12 @@ contract StakingHandler is Test {
         rewarded += uint256(rewards[0].amount) + rewards[1].amount;
     }
 
+    function give(uint256 to, uint256 amount) external {
+        amount = _amount(amount, 0, 1e20);
+        staking.give(owner(to), ROLE, amount);
+        rewarded += amount;
+    }
+
     function wait(uint256 time) external {
         vm.warp(block.timestamp + (time % 4 == 0 ? unbonding : time % (unbonding / 4)));
     }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IStaking} from "../../src/interfaces/IStaking.sol";
+import {Pool} from "../../src/types/Pool.sol";
+import {SharesFixture} from "./SharesFixture.sol";
+
+/// @notice Buyers, holders, nodes and strangers of two tasks' parts, and a person that sends tokens for nothing. No call
+///         here may revert, except where a refusal is what must come.
+contract SharesHandler is SharesFixture {
+    uint256 public constant HOLDERS = 3;
+    uint256 private constant WHOLE = 1 << 64;
+
+    uint256 public claimed;
+    uint256 public sold; // payments of both tasks
+    uint256 public donated;
+    mapping(uint256 task => uint256) public soldOf;
+
+    function start() external {
+        setUp();
+        _playAndMint();
+        _playAndMint();
+        vm.prank(OPERATOR);
+        token.approve(address(tasks), 0);
+    }
+
+    function holder(uint256 i) public pure returns (address) {
+        return i % HOLDERS == 0 ? OPERATOR : address(uint160(0x40000 + i % HOLDERS));
+    }
+
+    // Calls.
+
+    function pays(uint256 which, uint256 amount) external {
+        amount = 1 + amount % (which % 3 == 0 ? 10 : 100e18);
+        if (token.balanceOf(address(this)) < amount) return;
+        id = 1 + which % 2;
+        _pay(amount);
+        sold += amount;
+        soldOf[id] += amount;
+    }
+
+    function claims(uint256 which, uint256 who) external {
+        (id, who) = (1 + which % 2, who % HOLDERS);
+        uint256 owed = modelShares.claimable(id, holder(who));
+        if (owed == 0) return;
+        uint256 before = token.balanceOf(holder(who));
+        vm.prank(holder(who));
+        modelShares.claim(id);
+        vm.assertEq(token.balanceOf(holder(who)) - before, owed);
+        claimed += owed;
+    }
+
+    function claimsForPool(uint256 which, uint256 who) external {
+        id = 1 + which % 2;
+        (address node, IStaking.Role role) = _node(who);
+        uint256 owed = modelShares.claimable(id, modelShares.poolAddress(node, role));
+        if (owed == 0) return;
+        Pool memory pool = staking.poolOf(node, role);
+        modelShares.claimForPool(_list(id), node, role);
+        vm.assertEq(staking.poolOf(node, role).unvestedX48, pool.unvestedX48 + (owed << 48));
+        claimed += owed;
+    }
+
+    function transfers(uint256 which, uint256 from, uint256 to, uint256 parts) external {
+        id = 1 + which % 2;
+        uint256 held = modelShares.balanceOf(holder(from), id);
+        parts = parts % 4 == 0 ? held : parts % (held + 1);
+        vm.prank(holder(from));
+        modelShares.safeTransferFrom(holder(from), holder(to), id, parts, "");
+    }
+
+    function donates(uint256 amount) external {
+        amount %= 1e18;
+        if (token.balanceOf(address(this)) < amount) return;
+        token.transfer(address(modelShares), amount);
+        donated += amount;
+    }
+
+    function waits(uint256 time) external {
+        vm.warp(block.timestamp + time % (2 * VESTING));
+    }
+
+    /// @dev Strangers, who have no parts, and whose tokens are nobody's to take.
+    function strangerTries(uint256 which) external {
+        id = 1 + which % 2;
+        vm.startPrank(STRANGER);
+        (bool ok,) = address(modelShares).call(abi.encodeCall(modelShares.claim, (id)));
+        vm.assertFalse(ok);
+        (ok,) = address(modelShares).call(abi.encodeCall(modelShares.mint, (id, which)));
+        vm.assertFalse(ok);
+        (ok,) = address(modelShares).call(abi.encodeCall(modelShares.pay, (id, 1)));
+        vm.assertFalse(ok);
+        (ok,) = address(staking).call(abi.encodeCall(staking.give, (_hospital(0), IStaking.Role.Hospital, 1)));
+        vm.assertFalse(ok);
+        address from = modelShares.poolAddress(_hospital(0), IStaking.Role.Hospital);
+        (ok,) = address(modelShares).call(abi.encodeCall(modelShares.safeTransferFrom, (from, STRANGER, id, 1, "")));
+        vm.assertFalse(ok);
+        vm.stopPrank();
+    }
+
+    // Checks.
+
+    /// @dev Sums of parts are the whole, and payments what holders claimed and can claim: fractions of a unit are left.
+    function check() external view {
+        uint256 owed;
+        for (uint256 task = 1; task <= 2; ++task) {
+            uint256 parts;
+            for (uint256 i = 0; i < HOLDERS; ++i) {
+                parts += modelShares.balanceOf(holder(i), task);
+                owed += modelShares.claimable(task, holder(i));
+            }
+            for (uint256 i = 0; i < HOSPITALS + VOTERS; ++i) {
+                (address node, IStaking.Role role) = _node(i);
+                parts += modelShares.balanceOf(modelShares.poolAddress(node, role), task);
+                owed += modelShares.claimable(task, modelShares.poolAddress(node, role));
+            }
+            vm.assertEq(parts, WHOLE);
+            vm.assertEq(modelShares.paid(task), soldOf[task]);
+        }
+        vm.assertLe(claimed + owed, sold);
+        vm.assertLe(sold, claimed + owed + 2 * (HOLDERS + HOSPITALS + VOTERS) - 1);
+        vm.assertEq(token.balanceOf(address(modelShares)), donated + sold - claimed);
+    }
+
+    /// @dev Everybody takes out all that is theirs. Fractions of a unit are left.
+    function checkEnds() external {
+        for (uint256 task = 1; task <= 2; ++task) {
+            for (uint256 i = 0; i < HOLDERS; ++i) {
+                this.claims(task - 1, i);
+            }
+            for (uint256 i = 0; i < HOSPITALS + VOTERS; ++i) {
+                this.claimsForPool(task - 1, i);
+            }
+        }
+        this.check();
+        vm.assertLe(sold - claimed, 2 * (HOLDERS + HOSPITALS + VOTERS) - 1);
+    }
+
+    function _node(uint256 i) private pure returns (address, IStaking.Role) {
+        i %= HOSPITALS + VOTERS;
+        if (i < HOSPITALS) return (_hospital(i), IStaking.Role.Hospital);
+        return (_voter(i - HOSPITALS), IStaking.Role.Voter);
+    }
+
+    function _list(uint256 task) private pure returns (uint256[] memory list) {
+        list = new uint256[](1);
+        list[0] = task;
+    }
+}
