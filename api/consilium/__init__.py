@@ -54,6 +54,7 @@ from consilium.plugin import InstalledPlugin, check_plugin, plugin_digest, plugi
 from consilium.record import Audit, download_model, statistics, verify, verify_audit, verify_evaluation, verify_report
 from consilium.reference import TaskReference, task_reference
 from consilium.server import openapi, reindex, run_server, server_aggregators, server_jobs
+from consilium.shares import Shares, task_shares
 from consilium.simulation import GridResult, SimulationResult, simulate, simulate_grid
 from consilium.task import DraftedTask, Table, Task, draft
 from consilium.watching import status, watch
@@ -94,6 +95,7 @@ __all__ = [
     "Model",
     "Operator",
     "Scenario",
+    "Shares",
     "SimulationResult",
     "Table",
     "TableOptions",
@@ -133,6 +135,7 @@ __all__ = [
     "status",
     "store_weights",
     "task_reference",
+    "task_shares",
     "up",
     "verify",
     "verify_audit",

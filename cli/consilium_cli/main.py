@@ -22,6 +22,7 @@ from consilium_cli.operator.commands import app as operator
 from consilium_cli.plugin import app as plugin
 from consilium_cli.prediction import predict_command
 from consilium_cli.server import app as server
+from consilium_cli.shares import app as shares
 from consilium_cli.simulation import TaskByDefault, simulate_task_command
 from consilium_cli.task import app as task
 from consilium_cli.verify import verify_audit_command, verify_command, verify_evaluation_command, verify_report_command
@@ -42,6 +43,7 @@ app.add_typer(server, name="server")
 app.add_typer(chain, name="chain")
 app.add_typer(operator, name="operator")
 app.add_typer(task, name="task")
+app.add_typer(shares, name="shares")
 app.add_typer(simulate, name="simulate")
 app.add_typer(artifacts, name="artifacts")
 app.add_typer(data, name="data")

@@ -35,6 +35,11 @@ class OperatorError(FaultError):
             "nothing was written: checks of task {task} fail ({failed}). `consilium verify {task} {first}` shows the"
             " values. Try another mirror of the artifacts, or pass --unverified to write the model anyway"
         ),
+        "TaskNotEnded": "nothing was sent: task {task} has not ended, and its parts are counted then",
+        "NotForSale": (
+            "nothing was sent: the file of task {task} has no section [sale], which its hospitals would have read before"
+            " they joined. Its model cannot be sold"
+        ),
         "SummaryMissing": "the file of task {task} has no [summary], so round 0 counted nothing: name another task",
         "SummaryNotVerified": (
             "nothing is shown: checks of round 0 of task {task} fail ({failed}). `consilium verify {task} 0` shows the"

@@ -12,6 +12,7 @@ from consilium_chain.ledger.events import ContractEvents
 from consilium_chain.ledger.messages import Messages
 from consilium_chain.ledger.record import Record
 from consilium_chain.ledger.roles import HospitalCalls, OperatorCalls, PhaseCalls, VoterCalls
+from consilium_chain.ledger.shares import ModelShares
 from consilium_chain.ledger.snapshots import Snapshots
 from consilium_chain.ledger.staking import Staking, Token
 from consilium_chain.ledger.tasks import Tasks
@@ -25,9 +26,9 @@ from consilium_chain.tasks.chain_terms import ChainTerms
 class Ledger:
     """The contract client of one account, or of a reader if the connection has no account.
 
-    `tasks` and `token` read, `snapshots` follow tasks, `staking` reads and stakes, `withdrawal` has the accounts that
-    are paid, `record` and `logs` read events, `messages` are for signing, and `operator`, `hospital`, `voter`,
-    `aggregator` and `phases` send transactions.
+    `tasks` and `token` read, `snapshots` follow tasks, `staking` reads and stakes, `shares` has the parts of finished
+    models, `withdrawal` has the accounts that are paid, `record` and `logs` read events, `messages` are for signing, and
+    `operator`, `hospital`, `voter`, `aggregator` and `phases` send transactions.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Ledger:
         self._beacon = open_beacon(connection, deployment, drand_relays)
         self.messages = Messages(connection, deployment)
         self.tasks, self.token, self.staking = Tasks(contracts), Token(contracts), Staking(contracts, payee)
+        self.shares = ModelShares(contracts)
         self.withdrawal = WithdrawalAddresses(contracts, self.staking)
         self.snapshots = Snapshots(contracts, self.tasks)
         self.logs = ContractEvents(contracts)

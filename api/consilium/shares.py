@@ -1,0 +1,82 @@
+"""Parts of finished models, and the money that they bring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+
+from consilium.sources import open_chain, open_store
+
+if TYPE_CHECKING:
+    from consilium_operators.selling import TaskShares
+
+
+def task_shares(task: int, *, rpc: str = LOCAL_RPC, address_book: str | Path = LOCAL_ADDRESS_BOOK) -> TaskShares:
+    """A task's terms of sale, the holders of its parts, and all that was ever paid to them.
+
+    Raises Refused (TaskUnknown), ChainUnreachable, DeploymentInvalid.
+    """
+    from consilium_operators.selling import shares_of
+
+    return shares_of(open_chain(rpc, address_book), task)
+
+
+class Shares:
+    """The parts of models, as one account mints, pays and claims them. `task_shares` reads them without an account.
+
+    Refused transactions raise Refused: `name` is the contract's error. All methods raise ChainUnreachable. Amounts are
+    in the token's smallest unit.
+    """
+
+    def __init__(
+        self,
+        rpc: str = LOCAL_RPC,
+        address_book: str | Path = LOCAL_ADDRESS_BOOK,
+        *,
+        keystore: str | Path | None = None,
+        password_file: str | Path | None = None,
+    ) -> None:
+        """`keystore`, `password_file`: of the account; on the local chain by default the one with all tokens.
+
+        Raises DeploymentInvalid, ChainUnreachable, KeystoreError.
+        """
+        from consilium_operators.proposals import operator_ledger
+
+        key, password = (None if path is None else Path(path) for path in (keystore, password_file))
+        self._ledger = operator_ledger(rpc, Path(address_book), key, password)
+
+    def mint(
+        self, task: int, *, artifacts: Sequence[str | Path], on_page: Callable[[int], None] = lambda page: None
+    ) -> TaskShares:
+        """Mints the parts of an ended task. Anybody may, once.
+
+        `artifacts`: folders and URLs that have the task's file. `on_page` gets the number of each transaction of a
+        large task. Raises OperatorError (NotForSale, TaskNotEnded), StoreMissing, Refused (NothingEarned).
+        """
+        from consilium_operators.selling import mint
+
+        return mint(self._ledger, open_store(artifacts), task, on_page)
+
+    def pay(self, task: int, amount: int) -> TaskShares:
+        """Pays the holders of a task's parts. Raises Refused (NotMinted, AmountIsZero)."""
+        from consilium_operators.selling import pay
+
+        return pay(self._ledger, task, amount)
+
+    def claim(self, task: int) -> int:
+        """Pays out this account's money of a task, and returns it. Raises Refused (NothingToClaim)."""
+        from consilium_operators.selling import claim
+
+        return claim(self._ledger, task)
+
+    def claim_for_nodes(self, task: int) -> int:
+        """Hands the money of all nodes of a task over to their pools, where owner and delegators share it. Returns it.
+
+        Anybody may.
+        """
+        from consilium_operators.selling import claim_for_nodes
+
+        return claim_for_nodes(self._ledger, task)

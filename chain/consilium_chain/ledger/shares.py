@@ -1,0 +1,81 @@
+"""Parts of finished models: reads of the shares contract, and an account's transactions there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eth_utils.address import to_checksum_address
+
+from consilium_chain.errors import Refused
+from consilium_chain.ledger.contracts import Contracts
+from consilium_chain.ledger.structs import Role
+from consilium_chain.rpc.outgoing import Receipt
+
+WHOLE = 1 << 64  # parts of a task
+
+
+@dataclass(frozen=True)
+class SaleTerms:
+    """Percentages of each payment, which add up to 100, in the order of the contract's struct."""
+
+    server: int
+    operator: int
+    trainers: int
+    voters: int
+
+
+class ModelShares:
+    """Every method raises ChainUnreachable, DeploymentInvalid and Refused, with the contract's errors."""
+
+    def __init__(self, contracts: Contracts) -> None:
+        self._contracts, self._shares = contracts, contracts.model_shares
+
+    def terms(self, task: int) -> SaleTerms | None:
+        """As the contract knows them; None before anybody has shown it the task's file."""
+        try:
+            return SaleTerms(*self._shares.read("termsOf", task))
+        except Refused as error:
+            if error.name == "TermsUnknown":
+                return None
+            raise
+
+    def is_minted(self, task: int) -> bool:
+        return bool(self._shares.read("minting", task)[0])
+
+    def pool_address(self, node: str, role: Role) -> str:
+        """The holder of a node's parts. No key belongs to it."""
+        return to_checksum_address(self._shares.read("poolAddress", node, role))
+
+    def parts(self, task: int, holder: str) -> int:
+        """Of `WHOLE`."""
+        return int(self._shares.read("balanceOf", holder, task))
+
+    def claimable(self, task: int, holder: str) -> int:
+        """In the token's smallest unit, rounded down."""
+        return int(self._shares.read("claimable", task, holder))
+
+    def paid(self, task: int) -> int:
+        """All that was ever paid for the task's parts, in the token's smallest unit."""
+        return int(self._shares.read("paid", task))
+
+    def show_terms(self, task: int, head: bytes, terms: SaleTerms) -> Receipt:
+        """`head`: the task file's bytes before the lines of its section [sale]."""
+        return self._shares.send("showTerms", task, head, (terms.server, terms.operator, terms.trainers, terms.voters))
+
+    def mint(self, task: int, steps: int) -> Receipt:
+        """One page of minting: at most so many rewards are read and parts given."""
+        return self._shares.send("mint", task, steps)
+
+    def pay(self, task: int, amount: int) -> Receipt:
+        """Pays the holders of the task's parts, in the token's smallest unit."""
+        self._contracts.token.send("approve", self._contracts.deployment.model_shares, amount)
+        return self._shares.send("pay", task, amount)
+
+    def claim(self, task: int) -> Receipt:
+        """Pays out this account's money."""
+        return self._shares.send("claim", task)
+
+    def claim_for_pool(self, tasks: Sequence[int], node: str, role: Role) -> Receipt:
+        """Hands a node's money from these tasks over to its pool, where it vests."""
+        return self._shares.send("claimForPool", list(tasks), node, role)

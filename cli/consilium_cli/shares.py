@@ -1,0 +1,111 @@
+"""`consilium shares`: parts of finished models, and their money. Imports nothing heavy at the start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import consilium
+import typer
+from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+from consilium_core.units import WEI_PER_ETHER, tokens
+
+from consilium_cli.artifacts import locations_to_read
+from consilium_cli.options import (
+    AddressBookOption,
+    ArtifactsOption,
+    KeystoreOption,
+    PasswordFileOption,
+    RpcOption,
+    TaskArgument,
+)
+
+if TYPE_CHECKING:
+    from consilium_operators.selling import TaskShares
+
+app = typer.Typer(help="Parts of finished models: mint them, pay their holders, claim.", no_args_is_help=True)
+
+
+@app.command("show")
+def show(
+    task: TaskArgument,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+) -> None:
+    """Shows a task's terms of sale, the holders of its parts, and the money that they can claim."""
+    _show(consilium.task_shares(task, rpc=rpc, address_book=address_book))
+
+
+@app.command("mint")
+def mint(
+    task: TaskArgument,
+    *,
+    artifacts: ArtifactsOption,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    keystore: KeystoreOption = None,
+    password_file: PasswordFileOption = None,
+) -> None:
+    """Mints the parts of an ended task, by what each party earned in it. Anybody may, once."""
+    shares = consilium.Shares(rpc, address_book, keystore=keystore, password_file=password_file)
+    locations = locations_to_read(artifacts)
+    _show(shares.mint(task, artifacts=locations, on_page=lambda page: typer.echo(f"transaction {page} is done")))
+
+
+@app.command("pay")
+def pay(
+    task: TaskArgument,
+    amount: Annotated[int, typer.Argument(min=1, metavar="TOKENS", help="whole tokens to pay")],
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    keystore: KeystoreOption = None,
+    password_file: PasswordFileOption = None,
+) -> None:
+    """Pays the holders of a task's parts, in whole tokens."""
+    shares = consilium.Shares(rpc, address_book, keystore=keystore, password_file=password_file)
+    _show(shares.pay(task, amount * WEI_PER_ETHER))
+
+
+@app.command("claim")
+def claim(
+    task: TaskArgument,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    keystore: KeystoreOption = None,
+    password_file: PasswordFileOption = None,
+    for_nodes: Annotated[
+        bool,
+        typer.Option("--for-nodes", help="hand the money of all nodes over to their pools, for owners and delegators"),
+    ] = False,
+) -> None:
+    """Pays out this account's money from a task's parts, or hands the nodes' over to their pools."""
+    shares = consilium.Shares(rpc, address_book, keystore=keystore, password_file=password_file)
+    if for_nodes:
+        typer.echo(f"{tokens(shares.claim_for_nodes(task))} tokens now vest in the nodes' pools")
+    else:
+        typer.echo(f"{tokens(shares.claim(task))} tokens are paid out")
+
+
+def _show(found: TaskShares) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, soft_wrap=True)
+    if found.terms is None:
+        console.print(
+            f"task {found.task}: no terms of sale are on the chain. If its file has a section \\[sale], `consilium shares"
+            " mint` shows them once the task has ended"
+        )
+        return
+    terms = found.terms
+    console.print(
+        f"task {found.task}: of each payment the server gets {terms.server} %, the operator {terms.operator} %, trainers"
+        f" {terms.trainers} %, voters {terms.voters} %"
+    )
+    if not found.is_minted:
+        console.print("its parts are not minted: `consilium shares mint` does it once the task has ended")
+        return
+    console.print(f"{tokens(found.paid)} tokens were paid to its holders")
+    table = Table("account", "role", "parts", "claimable")
+    for one in found.holdings:
+        table.add_row(one.account, one.role, f"{one.percent:.2f} %", tokens(one.claimable))
+    console.print(table)
