@@ -4,11 +4,13 @@ pragma solidity ^0.8.28;
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ERC1155} from "@openzeppelin/contracts/token/ERC1155/ERC1155.sol";
+import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
 import {Strings} from "@openzeppelin/contracts/utils/Strings.sol";
 import {IModelShares} from "./interfaces/IModelShares.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
 import {ITasks} from "./interfaces/ITasks.sol";
 import {ITaskTypes} from "./interfaces/ITaskTypes.sol";
+import {Till} from "./Till.sol";
 
 /// @title Parts of finished models as tokens (ERC-1155), and the money that they bring.
 /// @notice A task's parts are 2^64, and money is counted in 2^-64 of a unit: a payment is split without a remainder, and
@@ -30,6 +32,7 @@ contract ModelShares is IModelShares, ERC1155 {
     IERC20 public immutable token;
     IStaking public immutable staking;
     ITasks public immutable tasks;
+    Till private immutable _till;
 
     mapping(uint256 taskId => Terms) private _terms;
     mapping(uint256 taskId => Minting) private _mintings;
@@ -38,7 +41,7 @@ contract ModelShares is IModelShares, ERC1155 {
     mapping(uint256 taskId => mapping(address holder => Account)) private _accounts;
 
     constructor(IERC20 token_, IStaking staking_, ITasks tasks_) ERC1155("") {
-        (token, staking, tasks) = (token_, staking_, tasks_);
+        (token, staking, tasks, _till) = (token_, staking_, tasks_, new Till(token_));
         // Staking pulls the rewards that this contract names, and nothing else.
         token_.approve(address(staking_), type(uint256).max);
     }
@@ -149,12 +152,28 @@ contract ModelShares is IModelShares, ERC1155 {
 
     /// @inheritdoc IModelShares
     function pay(uint256 taskId, uint256 amount) external {
+        _add(taskId, msg.sender, amount);
+        token.safeTransferFrom(msg.sender, address(this), amount);
+    }
+
+    /// @inheritdoc IModelShares
+    function split(uint256 taskId, address server) external returns (uint256 amount, uint256 fee) {
+        Till till = Till(tillOf(taskId, server));
+        if (address(till).code.length == 0) Clones.cloneDeterministic(address(_till), _salt(taskId, server));
+        amount = till.empty();
+        fee = amount * _terms[taskId].server / PERCENT;
+        emit Split(taskId, server, amount, fee);
+        _add(taskId, server, amount - fee);
+        if (fee > 0) token.safeTransfer(server, fee);
+    }
+
+    /// @dev Counts money that is here, or comes within this call.
+    function _add(uint256 taskId, address payer, uint256 amount) private {
         if (!_mintings[taskId].isDone) revert NotMinted(taskId);
         if (amount == 0) revert AmountIsZero();
         uint256 total = paid[taskId] + amount;
         paid[taskId] = total;
-        emit Paid(taskId, msg.sender, amount, total);
-        token.safeTransferFrom(msg.sender, address(this), amount);
+        emit Paid(taskId, payer, amount, total);
     }
 
     /// @inheritdoc IModelShares
@@ -216,6 +235,15 @@ contract ModelShares is IModelShares, ERC1155 {
     /// @inheritdoc IModelShares
     function poolAddress(address node, IStaking.Role role) public view returns (address) {
         return address(uint160(uint256(keccak256(abi.encode(address(this), node, role)))));
+    }
+
+    /// @inheritdoc IModelShares
+    function tillOf(uint256 taskId, address server) public view returns (address) {
+        return Clones.predictDeterministicAddress(address(_till), _salt(taskId, server));
+    }
+
+    function _salt(uint256 taskId, address server) private pure returns (bytes32) {
+        return keccak256(abi.encode(taskId, server));
     }
 
     /// @inheritdoc IModelShares

@@ -4,6 +4,7 @@ pragma solidity ^0.8.28;
 import {IModelShares} from "../src/interfaces/IModelShares.sol";
 import {IStaking} from "../src/interfaces/IStaking.sol";
 import {ITaskTypes} from "../src/interfaces/ITaskTypes.sol";
+import {Till} from "../src/Till.sol";
 import {SharesFixture} from "./utils/SharesFixture.sol";
 
 contract ModelSharesTest is SharesFixture {
@@ -294,6 +295,73 @@ contract ModelSharesTest is SharesFixture {
         modelShares.pay(id, 0);
         vm.expectRevert(abi.encodeWithSelector(IModelShares.NotMinted.selector, 9));
         modelShares.pay(9, 1);
+    }
+
+    // Tills.
+
+    function test_split_givesTheServerItsPercentAndHoldersTheRest() public {
+        _playAndMint();
+        address till = modelShares.tillOf(id, STRANGER);
+        vm.assertEq(till.code.length, 0); // it takes money before it is deployed
+        token.transfer(till, 1_003);
+        uint256 before = token.balanceOf(STRANGER);
+        vm.prank(BUYER);
+        (uint256 amount, uint256 fee) = modelShares.split(id, STRANGER);
+        vm.assertEq(amount, 1_003);
+        vm.assertEq(fee, 200); // a fifth, rounded down
+        vm.assertEq(token.balanceOf(STRANGER) - before, 200);
+        vm.assertEq(modelShares.paid(id), 803);
+        vm.assertEq(token.balanceOf(till), 0);
+        token.transfer(till, 5);
+        modelShares.split(id, STRANGER);
+        vm.assertEq(modelShares.paid(id), 807);
+        vm.assertEq(token.balanceOf(address(modelShares)), 807);
+    }
+
+    function test_split_keepsTillsApart() public {
+        _playAndMint();
+        address till = modelShares.tillOf(id, STRANGER);
+        vm.assertTrue(till != modelShares.tillOf(id, BUYER));
+        vm.assertTrue(till != modelShares.tillOf(id + 1, STRANGER));
+        token.transfer(till, 1_000);
+        vm.expectRevert(abi.encodeWithSelector(IModelShares.AmountIsZero.selector));
+        modelShares.split(id, BUYER);
+        vm.expectRevert(abi.encodeWithSelector(IModelShares.NotMinted.selector, id + 1));
+        modelShares.split(id + 1, STRANGER);
+        vm.assertEq(token.balanceOf(till), 1_000);
+    }
+
+    /// @dev A till's code is the same for all, and obeys nobody else.
+    function test_till_obeysModelSharesAlone() public {
+        _playAndMint();
+        address till = modelShares.tillOf(id, STRANGER);
+        token.transfer(till, 1_000);
+        modelShares.split(id, STRANGER);
+        token.transfer(till, 1_000);
+        vm.prank(STRANGER);
+        vm.expectRevert(abi.encodeWithSelector(Till.OnlyModelShares.selector, STRANGER));
+        Till(till).empty();
+    }
+
+    /// @dev All of a payment can be the holders', and nearly all the server's.
+    function test_split_byPercentagesAtTheirLimits() public {
+        _start(_file("0", "0", "100", "0"));
+        _runRound(3_000);
+        _runRound(1_000);
+        modelShares.showTerms(id, HEAD, IModelShares.Terms(0, 0, 100, 0));
+        modelShares.mint(id, 1_000);
+        token.transfer(modelShares.tillOf(id, STRANGER), 99);
+        (, uint256 fee) = modelShares.split(id, STRANGER);
+        vm.assertEq(fee, 0);
+        _start(_file("99", "0", "1", "0"));
+        _runRound(3_000);
+        _runRound(1_000);
+        modelShares.showTerms(id, HEAD, IModelShares.Terms(99, 0, 1, 0));
+        modelShares.mint(id, 1_000);
+        token.transfer(modelShares.tillOf(id, STRANGER), 101);
+        (, fee) = modelShares.split(id, STRANGER);
+        vm.assertEq(fee, 99);
+        vm.assertGt(modelShares.balanceOf(_poolOf(0), id), 0);
     }
 
     // Helpers.

@@ -53,6 +53,9 @@ contract SharesMoneyGasTest is SharesGasFixture {
         super.setUp();
         _playAndMint();
         _pay(1_000e18);
+        token.transfer(modelShares.tillOf(id, STRANGER), 1e18);
+        modelShares.split(id, STRANGER);
+        token.transfer(modelShares.tillOf(id, STRANGER), 1e18);
         token.transfer(BUYER, 1_000e18);
         vm.prank(BUYER);
         token.approve(address(modelShares), 1_000e18);
@@ -71,6 +74,11 @@ contract SharesMoneyGasTest is SharesGasFixture {
         list[0] = id;
         bytes memory data = abi.encodeCall(IModelShares.claimForPool, (list, _hospital(0), IStaking.Role.Hospital));
         vm.assertLe(_measure("claimForPool, one task, the first", STRANGER, data), 200_000);
+    }
+
+    function test_split() public {
+        bytes memory data = abi.encodeCall(IModelShares.split, (id, STRANGER));
+        vm.assertLe(_measure("split, a till's next", BUYER, data), 150_000);
     }
 
     function test_transfer() public {

@@ -26,7 +26,7 @@ contract SharesInvariantsTest is Test {
 
     function targetSelectors() external view returns (FuzzSelector[] memory targets) {
         targets = new FuzzSelector[](1);
-        targets[0] = FuzzSelector(address(_handler), new bytes4[](7));
+        targets[0] = FuzzSelector(address(_handler), new bytes4[](8));
         targets[0].selectors[0] = SharesHandler.pays.selector;
         targets[0].selectors[1] = SharesHandler.claims.selector;
         targets[0].selectors[2] = SharesHandler.claimsForPool.selector;
@@ -34,6 +34,7 @@ contract SharesInvariantsTest is Test {
         targets[0].selectors[4] = SharesHandler.donates.selector;
         targets[0].selectors[5] = SharesHandler.waits.selector;
         targets[0].selectors[6] = SharesHandler.strangerTries.selector;
+        targets[0].selectors[7] = SharesHandler.buys.selector;
     }
 
     /// @dev 102,400 calls, and a look at the books after every tenth and the last.

@@ -35,6 +35,8 @@ interface IModelShares {
     event Minted(uint256 indexed taskId);
     /// @param total all that was ever paid for the task, with this.
     event Paid(uint256 indexed taskId, address indexed payer, uint256 amount, uint256 total);
+    /// @param amount that the till had, of which the server got `fee`.
+    event Split(uint256 indexed taskId, address indexed server, uint256 amount, uint256 fee);
     event Claimed(uint256 indexed taskId, address indexed holder, uint256 amount);
 
     /// @notice Some percentage is missing: the four must add up to 100, and the server's must be below that.
@@ -62,6 +64,9 @@ interface IModelShares {
     function mint(uint256 taskId, uint256 steps) external;
     /// @notice Pays the holders of the task's parts, from the sender's tokens, by its allowance.
     function pay(uint256 taskId, uint256 amount) external;
+    /// @notice Empties a server's till: the server gets its percent, rounded down, and the holders the rest. Anyone may
+    ///         call.
+    function split(uint256 taskId, address server) external returns (uint256 amount, uint256 fee);
     /// @notice Pays out the sender's money.
     function claim(uint256 taskId) external returns (uint256 amount);
     /// @notice Hands a node's money from these tasks over to its pool, where it vests: the owner gets its commission, and
@@ -76,6 +81,9 @@ interface IModelShares {
     /// @notice The holder of a node's parts. No key belongs to this address, so the parts cannot be moved: they are the
     ///         node's and its delegators'.
     function poolAddress(address node, IStaking.Role role) external view returns (address);
+    /// @notice The address to which buyers pay for predictions that this server makes by the task's model. It needs no
+    ///         deployment before its first payment. No key belongs to it, and `split` alone takes its money.
+    function tillOf(uint256 taskId, address server) external view returns (address);
     /// @notice All that was ever paid for a task's parts.
     function paid(uint256 taskId) external view returns (uint256);
     function claimable(uint256 taskId, address holder) external view returns (uint256);

@@ -69,6 +69,23 @@ contract SharesHandler is SharesFixture {
         modelShares.safeTransferFrom(holder(from), holder(to), id, parts, "");
     }
 
+    /// @dev Some payments wait in the till for later ones.
+    function buys(uint256 which, uint256 amount) external {
+        amount = 1 + amount % (which % 3 == 0 ? 10 : 10e18);
+        if (token.balanceOf(address(this)) < amount) return;
+        id = 1 + which % 2;
+        address till = modelShares.tillOf(id, BUYER);
+        token.transfer(till, amount);
+        if (which % 5 == 0) return;
+        uint256 held = token.balanceOf(till);
+        uint256 before = token.balanceOf(BUYER);
+        modelShares.split(id, BUYER);
+        uint256 fee = held * _terms().server / 100;
+        vm.assertEq(token.balanceOf(BUYER) - before, fee);
+        sold += held - fee;
+        soldOf[id] += held - fee;
+    }
+
     function donates(uint256 amount) external {
         amount %= 1e18;
         if (token.balanceOf(address(this)) < amount) return;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity ^0.8.28;
+
+import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
+import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
+
+/// @title The code of tills: addresses that take payments for a model, and hand them to `ModelShares` alone.
+contract Till {
+    using SafeERC20 for IERC20;
+
+    error OnlyModelShares(address caller);
+
+    IERC20 private immutable _token;
+    address private immutable _modelShares;
+
+    /// @dev `ModelShares` deploys it. Its clones run this code, and so have these two values, too.
+    constructor(IERC20 token) {
+        (_token, _modelShares) = (token, msg.sender);
+    }
+
+    /// @notice Hands over all tokens. Returns their amount.
+    function empty() external returns (uint256 amount) {
+        if (msg.sender != _modelShares) revert OnlyModelShares(msg.sender);
+        amount = _token.balanceOf(address(this));
+        _token.safeTransfer(_modelShares, amount);
+    }
+}
