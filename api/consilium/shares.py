@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
+from consilium.chain import checked_address
 from consilium.sources import open_chain, open_store
 
 if TYPE_CHECKING:
@@ -65,6 +66,24 @@ class Shares:
         from consilium_operators.selling import pay
 
         return pay(self._ledger, task, amount)
+
+    def till(self, task: int, server: str | None = None) -> str:
+        """The address to which buyers pay for predictions by the task's model. `server`: the account that serves it, by
+        default this one. Raises NotPossible (AddressMalformed, AddressMistyped).
+        """
+        return self._ledger.shares.till_of(task, self._server(server))
+
+    def split(self, task: int, server: str | None = None) -> tuple[int, int]:
+        """Empties a till: the server gets its percent, and the parts' holders the rest. Anybody may. Returns the amount
+        and the server's fee of it. Raises NotPossible (AddressMalformed, AddressMistyped), Refused (NotMinted,
+        AmountIsZero).
+        """
+        from consilium_operators.selling import split
+
+        return split(self._ledger, task, self._server(server))
+
+    def _server(self, given: str | None) -> str:
+        return self._ledger.address if given is None else checked_address(given)
 
     def claim(self, task: int) -> int:
         """Pays out this account's money of a task, and returns it. Raises Refused (NothingToClaim)."""

@@ -22,6 +22,8 @@ from consilium_cli.options import (
 if TYPE_CHECKING:
     from consilium_operators.selling import TaskShares
 
+ServerArgument = Annotated[str, typer.Argument(metavar="SERVER", help="the account that serves the model")]
+
 app = typer.Typer(help="Parts of finished models: mint them, pay their holders, claim.", no_args_is_help=True)
 
 
@@ -63,6 +65,27 @@ def pay(
     """Pays the holders of a task's parts, in whole tokens."""
     shares = consilium.Shares(rpc, address_book, keystore=keystore, password_file=password_file)
     _show(shares.pay(task, amount * WEI_PER_ETHER))
+
+
+@app.command("till")
+def till(
+    task: TaskArgument,
+    server: ServerArgument,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    keystore: KeystoreOption = None,
+    password_file: PasswordFileOption = None,
+    splits: Annotated[
+        bool, typer.Option("--split", help="empty it: the server gets its percent, and the holders the rest")
+    ] = False,
+) -> None:
+    """Shows the address to which buyers pay for predictions of a server, or empties it."""
+    shares = consilium.Shares(rpc, address_book, keystore=keystore, password_file=password_file)
+    if not splits:
+        typer.echo(shares.till(task, server))
+        return
+    amount, fee = shares.split(task, server)
+    typer.echo(f"the till had {tokens(amount)} tokens: the server got {tokens(fee)}, the holders {tokens(amount - fee)}")
 
 
 @app.command("claim")

@@ -109,6 +109,14 @@ def pay(ledger: Ledger, task: int, amount: int) -> TaskShares:
     return shares_of(ledger, task)
 
 
+def split(ledger: Ledger, task: int, server: str) -> tuple[int, int]:
+    """Empties a server's till. Returns its amount and the server's fee of it, in the token's smallest unit.
+
+    Raises Refused (NotMinted, AmountIsZero if the till is empty).
+    """
+    return ledger.shares.split(task, server)
+
+
 def claim(ledger: Ledger, task: int) -> int:
     """Pays out this account's money of a task. Returns it, in the token's smallest unit.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_cli.main import app
 from consilium_operators.errors import OperatorError
+from eth_account import Account
 from raised_faults import raises_fault
 from typer.testing import CliRunner
 from voter_driver import TASK, FiledTask
@@ -25,6 +27,11 @@ operator_percent = 10
 trainers_percent = 55
 voters_percent = 15
 """
+FIELDS = [
+    {"name": "from", "type": "address"}, {"name": "to", "type": "address"}, {"name": "value", "type": "uint256"},
+    {"name": "validAfter", "type": "uint256"}, {"name": "validBefore", "type": "uint256"},
+    {"name": "nonce", "type": "bytes32"},
+]  # fmt: skip
 
 
 @dataclass
@@ -94,6 +101,35 @@ def test_parts_are_minted_paid_and_claimed_by_commands(sold: Ended) -> None:
     assert ledger.token.balance(ledger.deployment.model_shares) == 0
     with raises_fault(Refused, "NothingToClaim"):
         sold.shares.claim(task)
+
+
+def test_a_buyer_without_ether_pays_a_till_by_signature(sold: Ended) -> None:
+    """ERC-3009: the message is made by its text, with another library than the contract's."""
+    task, ledger, server = sold.task.task, sold.chain.treasury, sold.chain.funded().address
+    sold.shares.mint(task, artifacts=[sold.artifacts])
+    till = sold.say("till", str(task), server).strip()
+    buyer, held = Account.create(), ledger.shares.paid(task)
+    ledger.token.transfer(buyer.address, 50 * TOKEN)
+    nonce = secrets.token_bytes(32)
+    message = {
+        "from": buyer.address, "to": till, "value": 50 * TOKEN, "validAfter": 0, "validBefore": 2**40, "nonce": nonce,
+    }  # fmt: skip
+    domain = {
+        "name": "Consilium", "version": "1", "chainId": ledger.deployment.chain_id,
+        "verifyingContract": ledger.deployment.token,
+    }  # fmt: skip
+    signed = buyer.sign_typed_data(domain, {"TransferWithAuthorization": FIELDS}, message)
+    r, s = (number.to_bytes(32, "big") for number in (signed.r, signed.s))
+    given = (*message.values(), signed.v, r, s)
+    ledger.contracts.token.send("transferWithAuthorization", *given)
+    with raises_fault(Refused, "ERC3009UsedAuthorization"):
+        ledger.contracts.token.send("transferWithAuthorization", *given)
+    said = sold.say("till", str(task), server, "--split")
+    assert "the till had 50.00 tokens: the server got 10.00, the holders 40.00" in said
+    assert ledger.token.balance(server) == 10 * TOKEN
+    assert ledger.shares.paid(task) == held + 40 * TOKEN
+    with raises_fault(Refused, "AmountIsZero"):
+        sold.shares.split(task, server)
 
 
 def test_a_file_without_terms_is_never_sold(local_chain: LocalChain, tmp_path: Path) -> None:

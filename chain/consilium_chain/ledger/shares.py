@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eth_utils.address import to_checksum_address
 
-from consilium_chain.errors import Refused
+from consilium_chain.errors import DeploymentInvalid, Refused
 from consilium_chain.ledger.contracts import Contracts
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.outgoing import Receipt
@@ -59,6 +59,10 @@ class ModelShares:
         """All that was ever paid for the task's parts, in the token's smallest unit."""
         return int(self._shares.read("paid", task))
 
+    def till_of(self, task: int, server: str) -> str:
+        """The address to which buyers pay for predictions that this account serves. No key belongs to it."""
+        return to_checksum_address(self._shares.read("tillOf", task, server))
+
     def show_terms(self, task: int, head: bytes, terms: SaleTerms) -> Receipt:
         """`head`: the task file's bytes before the lines of its section [sale]."""
         return self._shares.send("showTerms", task, head, (terms.server, terms.operator, terms.trainers, terms.voters))
@@ -71,6 +75,18 @@ class ModelShares:
         """Pays the holders of the task's parts, in the token's smallest unit."""
         self._contracts.token.send("approve", self._contracts.deployment.model_shares, amount)
         return self._shares.send("pay", task, amount)
+
+    def split(self, task: int, server: str) -> tuple[int, int]:
+        """Empties a server's till. Returns its amount and the server's fee of it, in the token's smallest unit."""
+        receipt = self._shares.send("split", task, server)
+        logs = self._contracts.connection.logs
+        for event in logs.events(self._shares.contract, receipt.block, receipt.block, "Split"):
+            if event.transaction == receipt.transaction:
+                return int(event.values["amount"]), int(event.values["fee"])
+        raise DeploymentInvalid(
+            f"the contract {self._contracts.deployment.model_shares} split a till without a Split event; check the"
+            " address book"
+        )
 
     def claim(self, task: int) -> Receipt:
         """Pays out this account's money."""
