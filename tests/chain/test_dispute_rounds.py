@@ -10,7 +10,7 @@ import pytest
 from chain_driver import ACCUSATION, BOND, LocalChain, TaskDriver, refused
 from consilium_chain.ledger.publishing import CohortsFate
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, Outcome, PayoutReason, Phase, Role, SlashReason, VoidReason
-from consilium_chain.rounds.machine import dispute_step
+from consilium_chain.rounds.timing import dispute_step
 from consilium_chain.settlement.settlement import Reason
 from decoy_driver import DecoyDriver
 from settled_rounds import Scores, assert_as_expected, expected, reasons, slashes

@@ -126,7 +126,7 @@ def test_the_sum_is_had_and_no_upload_is_what_was_committed_to(make: Make) -> No
 def test_points_are_kept_back_until_no_reorganisation_opens_commitments_again(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("consilium_client.hospital.node.confirmations_of", lambda chain_id: 50)
+    monkeypatch.setattr("consilium_client.hospital.context.confirmations_of", lambda chain_id: 50)
     round_ = make(3)
     nodes = [round_.node(index) for index in range(3)]
     round_.relay(*(round_.signed(node) for node in nodes))

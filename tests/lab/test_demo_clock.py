@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from consilium_chain.ledger.structs import Outcome, Phase, RoundState, TaskParams, TaskState, VoidReason
 from consilium_chain.rounds.deadlines import Missed
-from consilium_chain.rounds.machine import margin
+from consilium_chain.rounds.timing import margin
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import LocalNode
 from consilium_chain.tasks.proposal import task_params

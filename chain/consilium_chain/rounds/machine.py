@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import TypeVar
 
 from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role, RoundState, TaskState, members
-from consilium_chain.tasks.task_spec import grace
+from consilium_chain.rounds.timing import deadline_passed, dispute_step
 
 # Phases that the beacon's value ends. Their deadline is of a beacon that died.
 WAITING = (Phase.FORMING, Phase.DRAWING)
@@ -191,26 +191,6 @@ def has_ended(state: TaskState) -> bool:
 def last_round(state: TaskState, rounds: int) -> int:
     """The last of a task's `rounds`; the current one if its operator stopped it, but not the statistics round."""
     return min(max(state.round, 1), rounds) if state.stopping else rounds
-
-
-def margin(window: int) -> int:
-    """Seconds before the deadline of the aggregator's phase at which it stops waiting for hospitals.
-
-    A quarter of the window, before the grace period that costs it the fee. Hospitals have the rest, and the aggregator
-    has time to fix survivors or to publish.
-    """
-    return window // 4 + grace(window)
-
-
-def deadline_passed(state: TaskState, now: int) -> bool:
-    """Settling has no deadline (0), and neither have a Forming without a request, and a shard that waits for others."""
-    return state.deadline != 0 and now > state.deadline
-
-
-def dispute_step(state: TaskState, publish_window: int, now: int) -> int:
-    """The step of Disputing: in 0 and 1 hospitals make dispute statements, in 2 the aggregator names cheaters."""
-    naming = state.deadline - publish_window
-    return (now >= naming - publish_window) + (now >= naming)
 
 
 def expected_uploads(round_state: RoundState, cohorts: list[int]) -> int:

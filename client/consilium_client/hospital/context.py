@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from consilium_chain.artifacts.store import CACHE, ArtifactStore
+from consilium_chain.deploying.networks import confirmations_of
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Role
+from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.rounds.machine import View
 
 from consilium_client.config import HospitalSettings
@@ -47,6 +48,17 @@ class Context:
             seen.state, seen.round, seen.time, masked=params.masked, publish_window=params.publish_window,
             block=seen.block, roster=seen.roster,
         )  # fmt: skip
+
+    def shows_at(self, view: View) -> int:
+        """The block from which on this hospital shows its points. A masked round waits until a reorganisation cannot
+        open its commitments again: a colluder that knew the others' points could then make any sum by committing anew.
+        """
+        if not view.masked or view.state.phase not in (Phase.UPLOADING, Phase.PUBLISHING):
+            return 0
+        closed = self.ledger.record.phase_block(self.task.number, view.state.round, Phase.UPLOADING)
+        if closed is None:  # a reorganisation took its block back since the view
+            return view.block + 1
+        return closed + confirmations_of(self.ledger.connection.chain_id) - 1
 
     def cohort(self, round_: int) -> int:
         """Members of this hospital's cohort: a bit map. Raises NotAssigned."""

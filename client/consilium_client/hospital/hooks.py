@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from consilium_chain.errors import TransactionRejected, name_of
 from consilium_chain.ledger.structs import RoundState
-from consilium_chain.rounds.machine import View, dispute_step
+from consilium_chain.rounds.machine import View
+from consilium_chain.rounds.timing import dispute_step
 from consilium_core.logs import emit
 from consilium_core.tracing import span
 from consilium_zk.basis import Coordinates

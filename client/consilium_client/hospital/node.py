@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from consilium_chain.deploying.networks import confirmations_of
 from consilium_chain.errors import Refused, TransactionRejected, name_of
 from consilium_chain.ledger.roles import NO_KEY
-from consilium_chain.ledger.structs import STATISTICS_ROUND, Phase, Role
+from consilium_chain.ledger.structs import STATISTICS_ROUND, Role
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.machine import AsHospital, Step, View, has_ended, may_come, next_steps
 from consilium_chain.rpc.retry import retry_policy
 from consilium_core.errors import CoreError
 from consilium_core.logs import emit
 from consilium_core.tracing import span
-from consilium_zk.kzg import setup
 
 from consilium_client.config import HospitalSettings
 from consilium_client.evaluation.handing_in import hand_in
@@ -77,7 +75,7 @@ class HospitalNode(Hooks):
         if masking and not has_ended(self.ledger.tasks.state(self.task.number)):
             masking.require_key(index)
         emit("joined", role="hospital", index=index, rows=self.training.examples.rows)
-        setup()  # while others join
+        self.updates.warm_up()  # while others join
 
     def run(self) -> None:
         """Takes part until the task ends, then takes the bond back, collects the rewards, and reports the model's
@@ -182,24 +180,13 @@ class HospitalNode(Hooks):
     def _wait_for(self, step: Step, round_: int) -> bool:
         """True once the step is due in this round, False once it cannot come any more. Ends an overdue phase."""
         while may_come((view := self.context.view()).state, round_, step):
-            due = next_steps(view, AsHospital(self.index, shows_at=self._shows_at(view)))
+            due = next_steps(view, AsHospital(self.index, shows_at=self.context.shows_at(view)))
             if view.state.round == round_ and step in due:
                 return True
             if Step.TICK in due:
                 self._tick()
             self.ledger.connection.blocks.wait_after(view.block)
         return False
-
-    def _shows_at(self, view: View) -> int:
-        """The block from which on this node shows its points. A masked round waits until a reorganisation cannot open
-        its commitments again: a colluder that knew the others' points could then make any sum by committing anew.
-        """
-        if not view.masked or view.state.phase not in (Phase.UPLOADING, Phase.PUBLISHING):
-            return 0
-        closed = self.ledger.record.phase_block(self.task.number, view.state.round, Phase.UPLOADING)
-        if closed is None:  # a reorganisation took its block back since the view
-            return view.block + 1
-        return closed + confirmations_of(self.ledger.connection.chain_id) - 1
 
     def _tick(self) -> None:
         """Any account may end a phase after its deadline. It is not a fault if another was first."""

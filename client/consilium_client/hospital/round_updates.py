@@ -24,7 +24,7 @@ from consilium_zk.blobs import Blob, parse_blob, scale, with_blinders
 from consilium_zk.constants import BLS_MODULUS, BYTES_PER_BLOB, BYTES_PER_COMPRESSED_G1
 from consilium_zk.curve import Commitment, parse_commitment
 from consilium_zk.errors import Malformed
-from consilium_zk.kzg import commit
+from consilium_zk.kzg import commit, setup
 from consilium_zk.masks import BYTES_PER_SEED
 
 from consilium_client.errors import NodeError
@@ -140,6 +140,11 @@ class RoundUpdates:
             self.masking = Masking(folder, self._ledger, context.store, self._task)
         self.work = RoundWork(-1)
         self._lock = threading.Lock()
+
+    @staticmethod
+    def warm_up() -> None:
+        """Loads the setup of commitments, so that the first round does not wait for it."""
+        setup()
 
     @property
     def _index(self) -> int:

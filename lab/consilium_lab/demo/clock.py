@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from consilium_chain.ledger.structs import Phase, RoundState, TaskParams, TaskState, members
-from consilium_chain.rounds.machine import dispute_step, margin
+from consilium_chain.rounds.timing import dispute_step, margin
 
 from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.network import Network, Role

@@ -23,13 +23,12 @@ from consilium_chain.rounds.machine import (
     AsAggregator,
     Step,
     View,
-    deadline_passed,
     expected_uploads,
     is_closed,
     last_round,
-    margin,
     next_steps,
 )
+from consilium_chain.rounds.timing import deadline_passed, margin
 from consilium_chain.rpc.cell_proofs import CellProver
 from consilium_chain.rpc.retry import retry_policy
 from consilium_core.locks import alone
