@@ -165,7 +165,9 @@ def test_each_percentage_must_be_there(key: str) -> None:
 def test_a_model_of_several_shards_cannot_be_sold() -> None:
     shards = b"[rounds]\nshards = 2\n"
     assert parse_task_spec(HEAD + shards).rounds.shards == 2
-    with pytest.raises(SpecInvalid, match=r"a model of 2 shards cannot be sold yet: remove \[sale\], or set shards = 1"):
+    with pytest.raises(
+        SpecInvalid, match=r"a model of 2 shards cannot be sold yet: remove \[sale\], or set shards = 1"
+    ):
         parse_task_spec(HEAD + shards + LINES)
 
 
