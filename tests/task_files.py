@@ -34,6 +34,7 @@ classes = ["healthy", "ill"]
 name = "lora"
 max_tokens = 8
 """
+SALE = "[sale]\nserver_percent = 20\noperator_percent = 10\ntrainers_percent = 55\nvoters_percent = 15\n"
 AGE = '[[data.features]]\nname = "age"\nmin = 0\nmax = 120\n'
 # Questions beside classes, each with the metric that judges it and the columns of its answers.
 AMOUNT = '{ kind = "regression", label = "stay", min = 0, max = 100, mean = 10, deviation = 8, unit = "days" }'

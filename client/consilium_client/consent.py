@@ -21,6 +21,7 @@ import tomli_w
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.plugin_specs import Group, NamedPlugin
 from consilium_chain.tasks.questions import Metric
+from consilium_chain.tasks.sale_spec import SaleSpec
 from consilium_chain.tasks.start_specs import Digest
 from consilium_chain.tasks.task_spec import DAY, TaskSpec
 from consilium_core.typed_toml import Section, parse_toml
@@ -84,6 +85,7 @@ class TaskPolicy(Section):
     # Fields of a task file's money: the bond that this node would lock; slashes of it, with the fault in words.
     bond: ClassVar[str]
     slashes: ClassVar[Mapping[str, str]]
+    earners: ClassVar[str]  # the nodes of this kind, as the terms of a sale name them
     computes: ClassVar[frozenset[Group]]  # of the task's plug-ins, those whose code runs here
 
     operators: list[Address] | Literal["any"] = Field(description='accounts whose tasks may be joined, or "any"')
@@ -120,6 +122,17 @@ class TaskPolicy(Section):
         " at a task's end to `report_to` of node.toml. They carry no noise:"
         ' "unless_private" lets none of tasks with epsilon go, "always" all.',
     )
+    may_be_sold: bool = Field(
+        default=False,
+        description="Join tasks whose finished model may be sold, by the terms under [sale] of the task file.",
+    )
+    min_own_percent: int | None = Field(
+        default=None,
+        ge=0,
+        le=100,
+        description="The smallest percentage of each payment for a sold model that this node's role gets: trainers for"
+        " a hospital, voters for a voter. Default: any.",
+    )
 
     @property
     def digest(self) -> str:
@@ -149,7 +162,15 @@ class TaskPolicy(Section):
                 for event, percent in slashes
                 for objection in self._above("max_slash_percent", percent, f"{event} costs {percent:g} % of the bond")
             ),
+            *([] if spec.sale is None else self._of_sale(spec, spec.sale)),
         ]
+
+    def _of_sale(self, spec: TaskSpec, sale: SaleSpec) -> list[str]:
+        own = getattr(sale, f"{self.earners}_percent")
+        found = self._below("min_own_percent", own, f"its {self.earners} get {own} % of each payment for its model")
+        if self.may_be_sold:
+            return found
+        return [f"its model may be sold ({spec.sale_in_words}), but `may_be_sold` is false", *found]
 
     def _of_program(self, model: ProgramSpec) -> list[str]:
         """An objection if neither the program nor its author is listed."""
@@ -190,6 +211,7 @@ class Policy(TaskPolicy):
         "harmful_slash_bps": "a harmful update",
         "withheld_slash_bps": "an update that is not handed over",
     }
+    earners = "trainers"
     computes = frozenset(("models", "readers"))
 
     columns: list[str] | Literal["any"] = Field(description='columns of the task\'s schema that may be used, or "any"')
@@ -301,6 +323,7 @@ class VoterPolicy(TaskPolicy):
         "not_revealed_slash_bps": "a ballot that is not revealed",
         "failed_decoy_slash_bps": "a failed decoy",
     }
+    earners = "voters"
     computes = frozenset(("models", "metrics", "readers"))
 
     metrics: list[Metric] | Literal["any"] = Field(
@@ -316,12 +339,14 @@ class VoterPolicy(TaskPolicy):
 PolicyType = TypeVar("PolicyType", bound=TaskPolicy)
 
 # `init` writes these limits, on which most owners have no opinion yet. A task file's defaults keep them.
-NEW_LIMITS: Mapping[str, int | float | str] = {"max_days": 60, "share_evaluation": "never"}
+NEW_LIMITS: Mapping[str, bool | int | float | str] = {
+    "max_days": 60, "share_evaluation": "never", "may_be_sold": False,
+}  # fmt: skip
 NEW_HOSPITAL: Mapping[str, bool | int | float | str] = {
     "masked_only": True, "exact_statistics": False, "summaries": "no", "min_rows": 50, "min_steps": 4, "min_cohort": 3,
     "min_harm": 0.02, "max_slash_percent": 20, **NEW_LIMITS,
 }  # fmt: skip
-NEW_VOTER: Mapping[str, int | float | str] = {"max_slash_percent": 50, **NEW_LIMITS}
+NEW_VOTER: Mapping[str, bool | int | float | str] = {"max_slash_percent": 50, **NEW_LIMITS}
 
 
 def policy_toml(policy: Mapping[str, Any], kind: type[TaskPolicy]) -> str:

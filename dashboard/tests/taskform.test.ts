@@ -68,3 +68,21 @@ test('a typed number may have the decimal mark of the locale', () => {
   ])
   expect(numberOf('10.000', '.')).toBe(10)
 })
+
+test('terms of a sale are left out, or four whole numbers', () => {
+  const keys = ['server_percent', 'operator_percent', 'trainers_percent', 'voters_percent']
+  const percent: Schema = { type: 'integer', minimum: 0, maximum: 100 }
+  const Sale = { properties: Object.fromEntries(keys.map((key) => [key, percent])), required: keys }
+  const kind = kindOf({ anyOf: [{ $ref: '#/$defs/Sale' }, { type: 'null' }], default: null }, { $defs: { Sale } })
+  if (kind.is !== 'section') throw new Error(kind.is)
+  expect([kind.optional, keys.map((key) => kindOf(kind.of.forms['']?.properties?.[key] ?? {}, {}).is)]).toEqual([
+    true,
+    keys.map(() => 'number'),
+  ])
+  const typed = ['20', '10', '55', '15']
+  const sale = keys.reduce((section, key, at) => withKey(section, key, numberOf(typed[at] ?? '')), asForm(kind.of, {}, ''))
+  // The server writes the file of this document, with these lines at its end.
+  expect(JSON.stringify(withKey({ name: 'a task' }, 'sale', sale))).toBe(
+    '{"name":"a task","sale":{"server_percent":20,"operator_percent":10,"trainers_percent":55,"voters_percent":15}}',
+  )
+})

@@ -19,6 +19,8 @@ NOTES = {
     "data.reader": "Without a mapping, hospitals and voters read their files by it.",
     "judging": "Scores are improvements over the round's base, in the metric's own unit.",
     "money": "Shares and slashes are basis points, hundredths of a percent.",
+    "sale": "Without this section the model can never be sold. It ends the file: these four lines in this order, and"
+    " nothing else, because the chain proves them by the file's hash.",
 }
 EXAMPLES = {
     "a table": """\

@@ -12,7 +12,7 @@ from consilium_client.errors import BudgetError
 from consilium_client.privacy.dp_sgd import plan
 from consilium_client.privacy.membership import in_words
 from raised_faults import raises_fault
-from task_files import DATA
+from task_files import DATA, SALE
 from typer.testing import CliRunner
 
 PLAIN = f"""
@@ -61,6 +61,12 @@ def test_check_says_what_a_private_task_costs_a_row_and_with_how_much_noise(tmp_
     told = said(tmp_path, text)
     assert "epsilon 8 at delta 1e-05 over all 4 rounds" in told
     assert f"with 100 rows: 7 steps a round, each of 16.0% of them, noise {noise:.2f} times the norm 0.5" in told
+
+
+def test_check_says_by_which_terms_the_model_may_be_sold(tmp_path: Path) -> None:
+    assert "sold" not in said(tmp_path, PLAIN)
+    told = said(tmp_path, PLAIN + SALE)
+    assert "may be sold: of each payment the server gets 20 %, the operator 10 %, trainers 55 %, voters 15 %\n" in told
 
 
 def test_check_names_an_epsilon_that_no_noise_reaches(tmp_path: Path) -> None:

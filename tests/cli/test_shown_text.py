@@ -12,7 +12,8 @@ import pytest
 from chain_driver import task_params
 from consilium_chain.ledger.structs import Phase, TaskState
 from consilium_chain.tasks.task_spec import parse_task_spec
-from consilium_cli.hospital.status import print_task, print_verdict
+from consilium_cli.hospital.status import HOSPITAL, print_spec, print_task, print_verdict
+from consilium_cli.voter.status import VOTER
 from consilium_client.consent import Policy
 from consilium_client.task import JoinedTask
 from consilium_core.children import child_environment
@@ -20,6 +21,7 @@ from consilium_core.live import sentence
 from consilium_core.visible_text import INVISIBLE
 from rich.console import Console
 from rich.text import Text
+from task_files import SALE
 
 OPERATOR = "0x" + "12" * 20
 TURNED, LINK, CLEARED = "\u202edlrow\u202c", "[link=https://evil.example]here[/link]", "\x1b[2J"
@@ -68,6 +70,26 @@ def test_show_prints_a_strangers_names_visibly_and_obeys_none(screen: Console) -
     assert is_visible(said(screen))
     assert "who falls ill [bold]soon[/bold]" in said(screen)
     assert f"{LINKED}; label sickU+202E (no or [red]yes)" in said(screen)
+
+
+def test_a_task_shows_the_terms_of_a_sale_and_its_epsilon(screen: Console) -> None:
+    task, state = hostile()
+    print_task(screen, task, state, program=[])
+    assert "for sale" not in said(screen)
+    private = "[privacy]\nepsilon = 3.0\nmax_grad_norm = 1.0\n"
+    spec = parse_task_spec(f"{HOSTILE}{private}{SALE}".encode())
+    terms = "of each payment the server gets 20 %, the operator 10 %, trainers 55 %, voters 15 %"
+    for show in (
+        lambda: print_task(screen, JoinedTask(1, spec, task.params), state, program=[]),
+        lambda: print_spec(screen, spec),
+    ):
+        before = len(said(screen))
+        show()
+        shown = " ".join(said(screen)[before:].split())
+        assert f"for sale the finished model: {terms}; buyers see that epsilon was 3" in shown
+    assert terms in HOSPITAL.summary(spec)
+    assert terms in VOTER.summary(spec)
+    assert "sale" not in HOSPITAL.summary(task.spec) + VOTER.summary(task.spec)
 
 
 def test_verdict_prints_a_strangers_columns_visibly(screen: Console) -> None:

@@ -16,7 +16,7 @@ from consilium_core.typed_toml import parse_toml
 from hypothesis import given
 from hypothesis import strategies as st
 from raised_faults import raises_fault
-from task_files import DATA
+from task_files import DATA, SALE
 
 OPERATOR, OTHER = "0x" + "aB" * 20, "0x" + "Cd" * 20
 EXACT: dict[str, Any] = {"operators": [OPERATOR], "models": ["logistic"], "columns": ["age", "sick"]}
@@ -70,6 +70,17 @@ CASES = {
     "a larger slash": Case(
         {"max_slash_percent": 1.5}, said=("a harmful update costs 20 %", "is not handed over costs 2 %", "1.5")
     ),
+    "a model that may be sold": Case(
+        task=SALE, said=("of each payment the server gets 20 %, the operator 10 %", "`may_be_sold` is false")
+    ),
+    "the same, allowed by the owner": Case({"may_be_sold": True}, task=SALE),
+    "as large a part": Case({"may_be_sold": True, "min_own_percent": 55}, task=SALE),
+    "a smaller part": Case(
+        {"may_be_sold": True, "min_own_percent": 56},
+        task=SALE,
+        said=("its trainers get 55 % of each payment for its model, below `min_own_percent` 56",),
+    ),
+    "a least part, of a model that is never sold": Case({"min_own_percent": 90}),
     "a larger bond": Case({"max_bond": 499}, said=("500 tokens", "499")),
 }
 
@@ -136,6 +147,23 @@ def test_a_voters_policy_objects_to_what_its_bond_could_lose_and_how_long_it_is_
     assert VoterPolicy.model_validate({**names, **NEW_VOTER}).objections(task(), OPERATOR) == []
 
 
+def test_a_voters_policy_objects_to_a_sale_and_to_a_small_part_for_voters() -> None:
+    rules: dict[str, Any] = {"operators": "any", "models": "any", "metrics": "any"}
+    sold = task("[privacy]\nepsilon = 3.0\nmax_grad_norm = 1.0\n" + SALE)
+
+    def told(**more: Any) -> list[str]:
+        return VoterPolicy.model_validate(rules | more).objections(sold, OPERATOR)
+
+    (refusal,) = told()
+    assert "voters 15 %; buyers see that epsilon was 3), but `may_be_sold` is false" in refusal
+    assert told(may_be_sold=True, min_own_percent=15) == []
+    (part,) = told(may_be_sold=True, min_own_percent=16)
+    assert part == "its voters get 15 % of each payment for its model, below `min_own_percent` 16"
+    assert len(told(min_own_percent=16)) == 2
+    with pytest.raises(ValueError, match="min_own_percent"):
+        VoterPolicy.model_validate(rules | {"min_own_percent": 101})
+
+
 def test_a_new_homes_policy_says_in_words_what_each_rule_means_and_holds_for_a_usual_task() -> None:
     text = policy_toml({**EXACT, **NEW_HOSPITAL}, Policy)
     policy = parse_toml(text.encode(), Policy, "it", lambda why: OwnersRefusal("PolicyInvalid", why=why))
@@ -148,6 +176,7 @@ def test_a_new_homes_policy_says_in_words_what_each_rule_means_and_holds_for_a_u
     assert policy.objections(task(), OPERATOR) == policy.objections_to_rows(task(), 50) == []
     assert policy.objections_to_rows(task(), 49) != []
     assert not policy.exact_statistics
+    assert not policy.may_be_sold
 
 
 times = st.times().map(lambda time: time.replace(second=0, microsecond=0))

@@ -27,7 +27,7 @@ from consilium_client.voter import registration
 from consilium_core.private_files import write_private_file
 from consilium_server.certificates import ensure_certificates
 from eth_account.signers.local import LocalAccount
-from task_files import DATA
+from task_files import DATA, SALE
 
 NAME = "Mustermann"  # of a patient: in no message
 WINDOWS = "[windows]\njoin = 14_900_000\n"  # whatever other tests let pass on this chain
@@ -40,6 +40,7 @@ TASKS = {
     "exact": f'name = "to the last digit"\nstatistics = "exact"\n{LOGISTIC}',
     "counted": f'name = "how many"\n{LOGISTIC}[summary]\n',
     "unmasked": f'name = "in the open"\n{LOGISTIC}[update]\nmasked = false\n',
+    "sold": f'name = "for money"\n{LOGISTIC}{SALE}',
     "times": f'name = "how long"\n{LOGISTIC}'.replace(
         'label = "sick"\nclasses = ["no", "yes"]',
         'question = { kind = "survival", time = "days", event = "died", bounds = [30, 90] }',

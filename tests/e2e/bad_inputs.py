@@ -89,7 +89,7 @@ from dicom_files import EMPTY, long_comment, with_part
 from model_driver import written
 from PIL import Image
 from pydicom import uid
-from task_files import DATA
+from task_files import DATA, SALE
 
 HEAD = "age,sick\n"
 CODED = "[columns]\nsick = { column = 'dx', codes = { n = 0, y = 1 } }\n"
@@ -433,6 +433,9 @@ AREAS: dict[str, list[Case]] = {
             "a round is 1 step(s) of training on 2 rows, below `min_steps` 4"),
         Case("exact statistics are not allowed", policy("exact"), "but `exact_statistics` is false"),
         Case("exact counts are not allowed", policy("counted", summaries="noisy"), 'but `summaries` is "noisy"'),
+        Case("the model may be sold", policy("sold"), "but `may_be_sold` is false"),
+        Case("its sale brings hospitals too little", policy("sold", may_be_sold=True, min_own_percent=60),
+            "its trainers get 55 % of each payment for its model, below `min_own_percent` 60"),
         Case("the policy was narrowed after the approval", policy_changed(models=["mlp"]),
             "`models` does not list its model logistic"),
     ],
@@ -565,6 +568,9 @@ AREAS: dict[str, list[Case]] = {
         Case(
             "a setting is misspelt", task_of(f"{LOGISTIC_MODEL}\n[training]\nepoch = 3"),
             "training.epoch: Extra inputs are not permitted"),
+        Case(
+            "a comment follows its terms of sale", task_of(f"{LOGISTIC_MODEL}\n{SALE}# of the model"),
+            "the file must end with exactly these lines"),
     ],
     "Operators": [
         Case("the task file is invalid", proposing(f'{DATA}\n[model]\nname = "forest"'),

@@ -144,7 +144,7 @@ from PIL import Image
 from pydantic import ValidationError
 from pydicom import uid
 from safetensors.numpy import save
-from task_files import DATA
+from task_files import DATA, SALE
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 HOSPITAL = Account.from_key(b"\x11" * 32)
@@ -563,7 +563,7 @@ CHAIN = {
         lambda: [evidence()], lambda raw, _: parse_shown(raw), (EvidenceMalformed,), "json", lambda: DEEP_JSON
     ),
     "task file": Parser(
-        lambda: [TASK, IMAGE_TASK, TEXT_TASK],
+        lambda: [TASK, IMAGE_TASK, TEXT_TASK, TASK + SALE.encode()],
         read_task,
         (SpecInvalid,),
         "toml",

@@ -39,7 +39,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from patients import patients
 from raised_faults import raises_fault
-from task_files import of_few_rounds
+from task_files import SALE, of_few_rounds
 
 __all__ = ["command"]
 
@@ -65,6 +65,12 @@ def test_each_combination_is_a_task_file_of_its_own() -> None:
             assert form.coordinates == spec.parameters // int(part[2:])
         if kind == "sketch":  # numbers of some 30 values each
             assert (form.update.value_range, form.update.clip_norm) == (6 * spec.update.value_range, 24.0)
+
+
+def test_each_form_of_a_model_that_may_be_sold_keeps_the_terms_at_its_end() -> None:
+    spec = parse_task_spec((WIDE + SALE).encode())
+    for one in forms(spec, ["epsilon", "epochs"], 4):
+        assert parse_task_spec(one.task_file.encode()).sale == spec.sale
 
 
 def test_what_saves_nothing_or_fits_no_rule_is_no_form() -> None:

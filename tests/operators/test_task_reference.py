@@ -13,6 +13,7 @@ from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_cli.main import app
 from consilium_operators.task_reference import EXAMPLES, Key, as_markdown, reference
 from pydantic import BaseModel
+from task_files import SALE
 from typer.testing import CliRunner
 
 
@@ -51,13 +52,16 @@ def numeric(key: Key) -> float | None:
     return None if found is None else float(found[1].replace("_", ""))
 
 
-@pytest.mark.parametrize("section", ["training", "privacy", "update", "rounds", "judging", "money", "windows"])
+NEEDED = {"privacy": "epsilon = 1\nmax_grad_norm = 1\n", "sale": SALE.removeprefix("[sale]\n")}
+
+
+@pytest.mark.parametrize("section", ["training", "privacy", "update", "rounds", "judging", "money", "windows", "sale"])
 def test_bounds_are_enforced(section: str) -> None:
     """One step above a bound is refused, with the key's name."""
     (part,) = (part for part in reference() if part.section == section)
     bounded = [(key, most) for key in part.keys if (most := numeric(key)) is not None]
     assert bounded or section == "update"
-    needed = "epsilon = 1\nmax_grad_norm = 1\n" if section == "privacy" else ""
+    needed = NEEDED.get(section, "")
     for key, most in bounded:
         above = int(most) + 1
         lines = re.sub(rf"^{key.name} = .*\n", "", needed, flags=re.MULTILINE) + f"{key.name} = {above}\n"

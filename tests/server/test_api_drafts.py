@@ -22,8 +22,10 @@ from consilium_operators.task_text import Terms, task_text
 from consilium_server.api.drafts import MOST_NESTED, document_of, text_of
 from fastapi.testclient import TestClient
 from hypothesis import given
+from hypothesis import strategies as st
 from indexed_network import TASK_FILE, IndexedNetwork, app_of
 from mutations import toml_like
+from task_files import SALE
 
 
 def drafted(schema: TableSchema | TextSchema) -> Draft:
@@ -37,6 +39,7 @@ FILES = [
     (Path(__file__).parents[2] / "dashboard/src/propose/example.toml").read_text(),
     task_toml(deal_wdbc(4, 5, 0)),
     *EXAMPLES.values(),
+    f"{TASK_FILE}\n{SALE}",
     *(task_text(drafted(one), Terms("drafted", epsilon=epsilon)) for one in (TABLE, TEXTS) for epsilon in (None, 8)),
 ]
 
@@ -81,6 +84,28 @@ def test_every_document_is_written_as_itself(raw: bytes) -> None:
     except SpecInvalid:
         return
     assert parse_task_spec(written.encode()) == spec
+
+
+@given(st.permutations(SALE.splitlines()[1:]), st.booleans())
+def test_a_form_may_give_the_terms_of_a_sale_in_any_order(lines: list[str], comes_first: bool) -> None:
+    """The file has them last and in one spelling, by which the chain proves them."""
+    document, sale = document_of(TASK_FILE.encode()), document_of("\n".join(["[sale]", *lines]).encode())
+    assert document is not None
+    assert sale is not None
+    written = text_of(sale | document if comes_first else document | sale)
+    assert written.endswith(f"\n{SALE}")
+    spec = parse_task_spec(written.encode())
+    assert spec.sale is not None
+    assert spec.sale.lines == SALE.encode()
+
+
+def test_a_sale_is_told_and_is_no_section_that_decides_how_rounds_end(client: TestClient) -> None:
+    never, sold = check(client, text=TASK_FILE)["task"], check(client, text=f"{TASK_FILE}\n{SALE}")["task"]
+    assert never["spec"]["sale"] is None
+    assert sold["spec"]["sale"] == {
+        "server_percent": 20, "operator_percent": 10, "trainers_percent": 55, "voters_percent": 15
+    }  # fmt: skip
+    assert (sold["sections"], "sale" in sold["sections"]) == (never["sections"], False)
 
 
 def test_faults_are_told_at_their_fields(client: TestClient) -> None:

@@ -30,6 +30,7 @@ from consilium_chain.tasks.money_spec import SLASH_PER_FEE, TOKEN, MoneySpec
 from consilium_chain.tasks.outer_specs import MeanSpec, OuterSpec
 from consilium_chain.tasks.plugin_specs import require_metric
 from consilium_chain.tasks.questions import Regression, Segmentation
+from consilium_chain.tasks.sale_spec import SaleSpec
 from consilium_chain.tasks.start_specs import SeedStart, StartSpec
 from consilium_chain.tasks.summary_spec import MOST_DEVIATION, Part, SummarySpec, parts_of
 from consilium_chain.tasks.training_specs import PrivacySpec, TrainingSpec, UpdateSpec
@@ -82,6 +83,7 @@ class TaskSpec(Section):
     judging: JudgingSpec = JudgingSpec()
     money: MoneySpec = MoneySpec()
     windows: WindowsSpec = WindowsSpec()
+    sale: SaleSpec | None = None  # the last, as in the file
 
     @property
     def parameters(self) -> int:
@@ -176,6 +178,14 @@ class TaskSpec(Section):
         return "" if self.summary is None else self.summary.in_words(self.summary_values, self.summary_variance)
 
     @property
+    def sale_in_words(self) -> str:
+        """The terms by which the model may be sold; "" if it can never be."""
+        if self.sale is None:
+            return ""
+        seen = "" if self.privacy is None else f"; buyers see that epsilon was {self.privacy.epsilon:g}"
+        return f"{self.sale.in_words}{seen}"
+
+    @property
     def starts_counted(self) -> bool:
         """True if the first base needs round 0's counts."""
         return isinstance(self.start, SeedStart) and self.start.counted
@@ -229,6 +239,8 @@ class TaskSpec(Section):
                 f"{r.cohorts} cohorts of at least {r.min_cohort_size} need {r.cohorts * r.min_cohort_size} hospitals,"
                 f" but at most {r.max_hospitals} may join: lower cohorts or min_cohort_size"
             )
+        if self.sale is not None and r.shards > 1:
+            raise ValueError(f"a model of {r.shards} shards cannot be sold yet: remove [sale], or set shards = 1")
         if j.min_voters > j.max_voters:
             raise ValueError(f"min_voters {j.min_voters} is above max_voters {j.max_voters}")
         if j.seats > j.max_voters:
@@ -345,7 +357,10 @@ class TaskSpec(Section):
 
 def parse_task_spec(raw: bytes) -> TaskSpec:
     """Task file (TOML, UTF-8) to a spec. Raises SpecInvalid with every fault."""
-    return parse_toml(raw, TaskSpec, "the task file", SpecInvalid)
+    spec = parse_toml(raw, TaskSpec, "the task file", SpecInvalid)
+    if spec.sale is not None:
+        spec.sale.require_ends(raw)
+    return spec
 
 
 def spec_hash(raw: bytes) -> bytes:
@@ -354,10 +369,10 @@ def spec_hash(raw: bytes) -> bytes:
 
 
 def section_digests(spec: TaskSpec) -> dict[str, str]:
-    """SHA-256, in hexadecimal, of each section that decides how rounds end, by its name: all but name and windows. A
-    key that is left out counts as its default.
+    """SHA-256, in hexadecimal, of each section that decides how rounds end, by its name: all but name, windows and
+    sale. A key that is left out counts as its default.
     """
-    sections = spec.model_dump(mode="json", exclude={"name", "windows"})
+    sections = spec.model_dump(mode="json", exclude={"name", "windows", "sale"})
     return {
         name: hashlib.sha256(json.dumps(section, sort_keys=True).encode()).hexdigest()
         for name, section in sections.items()

@@ -17,6 +17,7 @@ from rich.table import Table
 
 from consilium_cli.nodes.status import (
     Words,
+    for_sale,
     listed,
     no_because,
     opened_client,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def _summary(spec: TaskSpec) -> str:
-    return f"{spec.model.name}, {spec.size_in_words}"
+    return f"{spec.model.name}, {spec.size_in_words}{for_sale(spec)}"
 
 
 def _verdict(one: ListedTask) -> str:
@@ -85,7 +86,7 @@ def print_task(
     console: Console, task: JoinedTask, state: TaskState, program: Sequence[tuple[str, str]],
     plugins: Sequence[tuple[str, str]] = (),
 ) -> None:  # fmt: skip
-    """Prints a task's model, columns, outgoing data, time, pay and costs. `program`, `plugins`: in words."""
+    """Prints a task's model, columns, outgoing data, time, pay, costs and sale. `program`, `plugins`: in words."""
     spec = task.spec
     console.print(f"[bold]Task {task.number}: {escape(spec.name)}[/bold]  ({stand(state)})")
     _print_rows(console, _facts(task, state))
@@ -119,6 +120,7 @@ def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
         *_work(spec),
         *_leaving(spec),
         *_money(spec.money, task.params.pool),
+        *_sale(spec),
     ]
 
 
@@ -130,8 +132,8 @@ def _shards(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
 
 
 def print_spec(console: Console, spec: TaskSpec) -> None:
-    """The work that a task file asks for, and the data that leave."""
-    _print_rows(console, [("name", spec.name), *_work(spec), *_leaving(spec)])
+    """The work that a task file asks for, the data that leave, and the terms by which the model may be sold."""
+    _print_rows(console, [("name", spec.name), *_work(spec), *_leaving(spec), *_sale(spec)])
 
 
 def _length(training: TrainingSpec) -> str:
@@ -200,6 +202,10 @@ def _money(money: MoneySpec, pool: int) -> list[tuple[str, str]]:
             f" for a harmful update, {withheld} for an update that was committed but not uploaded",
         ),
     ]
+
+
+def _sale(spec: TaskSpec) -> list[tuple[str, str]]:
+    return [("for sale", f"the finished model: {spec.sale_in_words}")] if spec.sale else []
 
 
 def show_hospital(folder: Path) -> None:

@@ -104,6 +104,11 @@ def show_own_tasks(found: Standing, words: Words) -> None:
     console.print(paid_to(found.withdrawal))
 
 
+def for_sale(spec: TaskSpec) -> str:
+    """The terms by which a task's model may be sold, on a line of their own; "" without."""
+    return f"\nfor sale: {spec.sale_in_words}" if spec.sale else ""
+
+
 def stand(state: TaskState) -> str:
     if state.phase in (Phase.JOINING, Phase.ENDED):
         return state.phase.name.lower()

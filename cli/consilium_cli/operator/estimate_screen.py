@@ -111,6 +111,8 @@ def _show_money(spec: TaskSpec, found: Estimate) -> None:
         f"  a round pays {', '.join(shown)} at most; if all earn alike, one of {rounds.max_hospitals} hospitals"
         f" {tokens(found.hospitals_pay.one)}, one of {spec.judging.seats} seats {tokens(found.voters_pay.one)}"
     )
+    if spec.sale is not None:
+        typer.echo(f"  the finished model may be sold: {spec.sale_in_words}")
 
 
 def _show_gas(spec: TaskSpec, found: Estimate, chain: ChainTerms | None) -> None:

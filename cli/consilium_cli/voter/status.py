@@ -9,7 +9,7 @@ import typer
 from consilium.node_results import Activity, Phase
 from consilium_core.defaults import Role
 
-from consilium_cli.nodes.status import Words, listed, no_because, opened_voter, show_home, show_own_tasks
+from consilium_cli.nodes.status import Words, for_sale, listed, no_because, opened_voter, show_home, show_own_tasks
 
 if TYPE_CHECKING:
     from consilium.node_results import ListedTask, OwnTask
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _summary(spec: TaskSpec) -> str:
-    return f"{spec.model.name}, by {spec.judging.in_words}"
+    return f"{spec.model.name}, by {spec.judging.in_words}{for_sale(spec)}"
 
 
 def _verdict(one: ListedTask) -> str:

@@ -279,6 +279,7 @@ function Spec({ task }: { task: Schemas['Task'] }) {
       [words.blobs, spec.update_blobs],
       [words.lanes, formatWhole(spec.lanes_per_update)],
     )
+    if (spec.sale) facts.push([words.sale, words.saleTerms(spec.sale)])
   }
   return (
     <Card title={words.spec}>

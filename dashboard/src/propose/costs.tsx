@@ -20,6 +20,12 @@ export function Costs({ of }: { of: Checked }) {
       <Figures of={of} />
       <Concerns of={of.concerns} />
       <Pay of={of} />
+      {of.spec.sale && (
+        <div>
+          <h3>{say.task.sale}</h3>
+          <p>{say.task.saleTerms(of.spec.sale)}</p>
+        </div>
+      )}
       <Gas of={of} />
       <Forecast of={{ sections: of.sections, pool: of.terms.pool }} />
     </>

@@ -1,4 +1,5 @@
 /** Texts of the overview, the list of tasks, and a task's page. */
+import type { Schemas } from '../api/client'
 import { formatWhole } from '../lib/amounts'
 
 export const overview = {
@@ -113,6 +114,9 @@ export const task = {
   blobs: 'Blobs of an update',
   lanes: 'Lanes of an update',
   shards: 'Shards: tasks that train one model',
+  sale: 'Sale of the model',
+  saleTerms: (sale: Schemas['SaleSpec']) =>
+    `of each payment: ${sale.server_percent} % to the account that serves the model, ${sale.operator_percent} % to the operator, ${sale.trainers_percent} % to the hospitals, ${sale.voters_percent} % to the voters`,
   operator: 'Operator',
   aggregator: 'Aggregator',
   download: 'Download',

@@ -133,7 +133,7 @@ def _changed(spec: TaskSpec, changes: Sequence[Changes]) -> str:
         else:
             merged = whole[section] | change
             whole[section] = {name: value for name, value in merged.items() if value is not None}
-    return tomli_w.dumps(whole)
+    return tomli_w.dumps({name: whole[name] for name in TaskSpec.model_fields if name in whole})  # [sale] stays last
 
 
 def taking_part(rows: Mapping[str, int], count: int) -> list[str]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import tomli_w
 from consilium_chain.errors import SpecInvalid
+from consilium_chain.tasks.sale_spec import SaleSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.typed_toml import own_words, read_toml
 from consilium_core.visible_text import shown
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 MOST_NESTED = 16  # tables within tables; a task file needs six
 MOST_OF_A_FAULT = 500  # characters
@@ -25,8 +26,15 @@ def task_schema() -> dict[str, Any]:
 
 def text_of(document: dict[str, Any]) -> str:
     """TOML with sections in the schema's order; nulls are left out. Raises ValueError if it is nested too deep."""
-    given = _plain(document, MOST_NESTED)
-    return tomli_w.dumps({name: given[name] for name in (*TaskSpec.model_fields, *given) if name in given})
+    given = _in_order(_plain(document, MOST_NESTED), TaskSpec)
+    if isinstance(sale := given.get("sale"), dict):
+        given["sale"] = _in_order(sale, SaleSpec)  # the file's end, in its one spelling
+    return tomli_w.dumps(given)
+
+
+def _in_order(table: dict[str, Any], of: type[BaseModel]) -> dict[str, Any]:
+    """With the keys in the schema's order, and others after them."""
+    return {name: table[name] for name in (*of.model_fields, *table) if name in table}
 
 
 def document_of(raw: bytes) -> dict[str, Any] | None:

@@ -128,6 +128,7 @@ def spec_view(spec: TaskSpec) -> task_schemas.SpecFile:
         privacy=None if privacy is None else task_schemas.Privacy(
             epsilon=privacy.epsilon, delta=privacy.delta, max_grad_norm=privacy.max_grad_norm
         ),
+        sale=spec.sale,
     )  # fmt: skip
 
 

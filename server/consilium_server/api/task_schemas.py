@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any, Literal
 
 from consilium_chain.ledger.structs import TaskParams
+from consilium_chain.tasks.sale_spec import SaleSpec
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, JsonValue, create_model
 
 from consilium_server.api.schemas import (
@@ -97,6 +98,7 @@ class SpecFile(ApiModel):
     update_blobs: int
     statistics_blobs: int
     privacy: Privacy | None
+    sale: SaleSpec | None = Field(description="null if the model can never be sold")
 
 
 class Member(ApiModel):

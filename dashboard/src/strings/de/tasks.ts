@@ -117,6 +117,9 @@ export const task: typeof en.task = {
   blobs: 'Blobs eines Updates',
   lanes: 'Lanes eines Updates',
   shards: 'Teile: Aufgaben, die ein Modell trainieren',
+  sale: 'Verkauf des Modells',
+  saleTerms: (sale) =>
+    `von jeder Zahlung: ${sale.server_percent} % an das Konto, das das Modell bereitstellt, ${sale.operator_percent} % an den Betreiber, ${sale.trainers_percent} % an die Krankenhäuser, ${sale.voters_percent} % an die Bewerter`,
   operator: 'Betreiber',
   aggregator: 'Aggregator',
   download: 'Herunterladen',

@@ -117,6 +117,9 @@ export const task: typeof en.task = {
   blobs: 'Blobs de una actualización',
   lanes: 'Carriles de una actualización',
   shards: 'Partes: tareas que entrenan un solo modelo',
+  sale: 'Venta del modelo',
+  saleTerms: (sale) =>
+    `de cada pago: ${sale.server_percent} % a la cuenta que sirve el modelo, ${sale.operator_percent} % al operador, ${sale.trainers_percent} % a los hospitales, ${sale.voters_percent} % a los evaluadores`,
   operator: 'Operador',
   aggregator: 'Agregador',
   download: 'Descargar',

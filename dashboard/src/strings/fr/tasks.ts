@@ -117,6 +117,9 @@ export const task: typeof en.task = {
   blobs: 'Blobs d’une mise à jour',
   lanes: 'Voies d’une mise à jour',
   shards: 'Parts : tâches qui entraînent un seul modèle',
+  sale: 'Vente du modèle',
+  saleTerms: (sale) =>
+    `de chaque paiement : ${sale.server_percent} % au compte qui sert le modèle, ${sale.operator_percent} % à l’opérateur, ${sale.trainers_percent} % aux hôpitaux, ${sale.voters_percent} % aux évaluateurs`,
   operator: 'Opérateur',
   aggregator: 'Agrégateur',
   download: 'Télécharger',
