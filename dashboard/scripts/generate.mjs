@@ -11,7 +11,7 @@ const [contracts, document, setup] = process.argv.slice(2)
 const generated = join(import.meta.dirname, '..', 'src', 'generated')
 mkdirSync(generated, { recursive: true })
 
-const abis = { tasksAbi: 'Tasks', stakingAbi: 'Staking', tokenAbi: 'ConsiliumToken' }
+const abis = { tasksAbi: 'Tasks', stakingAbi: 'Staking', tokenAbi: 'ConsiliumToken', modelSharesAbi: 'ModelShares' }
 const abiOf = (contract) => JSON.parse(readFileSync(join(contracts, `${contract}.json`), 'utf8')).abi
 // Nothing reads the names that Solidity gives its types.
 const ofTypes = (key, value) => (key === 'internalType' ? undefined : value)

@@ -39,6 +39,7 @@ const config: Config = {
   tasks: TASKS,
   staking: TASKS,
   token: TASKS,
+  modelShares: TASKS,
 }
 
 interface Log {

@@ -21,6 +21,7 @@ from consilium_chain.keystore import LIGHT_SCRYPT_N, address_of, open_keystore, 
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.rpc.local_node import LocalNode, free_port
+from consilium_chain.rpc.reverts import refusal_from
 from consilium_chain.settings import NodeSettings, TaskNumber, read_settings
 from consilium_core import private_files
 from consilium_core.children import child_environment
@@ -28,7 +29,9 @@ from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, ConfigInvali
 from consilium_core.private_files import write_private_file
 from consilium_zk.blobs import from_scalars
 from consilium_zk.kzg import commit, versioned_hash
+from eth_abi.abi import encode
 from eth_account import Account
+from eth_utils.crypto import keccak
 
 BOOK = made_up_book()
 
@@ -164,6 +167,13 @@ def test_connection_names_block_that_the_node_has_not(local_chain: LocalChain) -
             reading(10**9)
 
 
+def test_a_refusal_that_carries_a_struct_is_named() -> None:
+    terms = (10, 20, 30, 39)
+    data = keccak(text="TermsInvalid((uint8,uint8,uint8,uint8))")[:4] + encode(["(uint8,uint8,uint8,uint8)"], [terms])
+    refusal = refusal_from(data, "showTerms")
+    assert (refusal.name, refusal.values) == ("TermsInvalid", {"terms": terms})
+
+
 def test_reader_without_account_cannot_send(local_chain: LocalChain) -> None:
     reader = Connection(local_chain.node.url)
     assert reader.blocks.number() > 0
@@ -201,6 +211,7 @@ def test_deployment_missing_says_what_to_do(tmp_path: Path) -> None:
         b"{}",
         b'{"chain_id": 1}',
         json.dumps(vars(BOOK) | {"extra": 1}).encode(),
+        json.dumps({name: value for name, value in vars(BOOK).items() if name != "model_shares"}).encode(),
         b"\xff\xfe",
     ],
 )

@@ -23,7 +23,7 @@ from consilium_chain.rpc.abi import ContractName, contract_artifact
 
 FOLDER = Path(ledger_module.__file__).parent
 CLIENTS: dict[str, ContractName] = {"_tasks": "Tasks", "_contract": "Tasks", "tasks": "Tasks", "_staking": "Staking"}
-CLIENTS |= {"_token": "ConsiliumToken", "token": "ConsiliumToken"}
+CLIENTS |= {"_token": "ConsiliumToken", "token": "ConsiliumToken", "model_shares": "ModelShares"}
 METHODS = ("read", "send", "function", "encode")
 STRUCTS = [
     ("params", TaskParams), ("state", TaskState), ("roundState", RoundState), ("hospitals", Hospital),

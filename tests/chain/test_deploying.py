@@ -43,7 +43,7 @@ from hypothesis import strategies as st
 from raised_faults import raises_fault
 from web3.types import RPCEndpoint
 
-STEPS = 8
+STEPS = 9
 SOURCES = Path(__file__).parents[2] / "chain" / "contracts" / "src"
 LOCAL = read_networks(None).networks["local"]
 QUICKNET_TERMS = read_networks(None).networks["sepolia"].beacon
@@ -192,7 +192,9 @@ def test_cut_deployment_goes_on_and_deploys_nothing_twice(site: Site, at: int, a
     assert {name: step["address"] for name, step in before.items()} == {
         name: step["address"] for name, step in site.steps().items() if name in before
     }
-    assert str(site.node().read("Staking", deployment.staking, "tasks")) == deployment.tasks
+    read = site.node().read
+    assert str(read("Staking", deployment.staking, "tasks")) == deployment.tasks
+    assert str(read("Staking", deployment.staking, "modelShares")) == deployment.model_shares
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
@@ -215,12 +217,13 @@ def test_deployment_outlasts_blocks_taken_back_before_they_are_confirmed(own_cha
 
     def tell(said: str) -> None:
         told.append(said)
-        if said == "Staking answers to Tasks" and told.count(said) == 1:
-            site.rpc("anvil_reorg", 3, [])
+        if said == "Staking answers to Tasks and ModelShares" and told.count(said) == 1:
+            site.rpc("anvil_reorg", 4, [])
 
     deployment = site.begin().carry_out(tell)
     assert [said for said in told if "disappeared" in said] == [
         "Tasks disappeared with its block, and is sent again",
+        "ModelShares disappeared with its block, and is sent again",
         "SponsoredAccount disappeared with its block, and is sent again",
     ]
     assert Deployment.read(site.book) == deployment
@@ -255,7 +258,7 @@ def test_step_whose_nonce_was_spent_elsewhere_is_sent_anew(site: Site) -> None:
     site.cut(2, after_sending=False)
     site.node().transactions.send_ether(Account.create().address, 1)
     site.deploy()
-    assert [step["nonce"] for step in site.steps().values()] == [0, 1, 3, 4, 5, 6, 7, 8]
+    assert [step["nonce"] for step in site.steps().values()] == [0, 1, 3, 4, 5, 6, 7, 8, 9]
 
 
 def test_step_that_nobody_mines_is_waited_for(own_chain: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,14 +373,17 @@ def test_code_that_is_not_the_compiled_one_is_refused(site: Site) -> None:
     site.deploy()
 
 
-def test_staking_that_answers_to_another_contract_is_refused(site: Site) -> None:
+@pytest.mark.parametrize("field", ["Staking.tasks", "Staking.modelShares"])
+def test_staking_that_answers_to_another_contract_is_refused(site: Site, field: str) -> None:
     site.cut(4)
     node = site.node()
-    staking = site.steps()["Staking"]["address"]
-    node.transactions.send(node.contract("Staking", staking).functions.setTasks(node.address))
+    staking = node.contract("Staking", site.steps()["Staking"]["address"])
+    later = created_address(node.address, site.nonce() + 1)  # of Tasks, after this call
+    tasks = later if field == "Staking.modelShares" else node.address
+    node.transactions.send(staking.functions.connect(tasks, node.address))
     with raises_fault(DeployFailed, "WiringWrong") as caught:
         site.deploy()
-    assert (caught.value.values["field"], caught.value.values["found"]) == ("Staking.tasks", node.address)
+    assert (caught.value.values["field"], caught.value.values["found"]) == (field, node.address)
     assert not site.book.exists()
 
 

@@ -87,7 +87,8 @@ def test_every_changed_value_breaks_the_signature(made: Made, authority: str, tm
         f"deployment.{name}": value
         for name, value in {
             "chain_id": 1, "first_block": 2, "token": STRANGER.address, "staking": STRANGER.address, "blobs": False,
-            "beacon": STRANGER.address, "tasks": STRANGER.address, "sponsored_account": STRANGER.address,
+            "beacon": STRANGER.address, "tasks": STRANGER.address, "model_shares": STRANGER.address,
+            "sponsored_account": STRANGER.address,
             "beacon_kind": "DrandBeacon" if BOOK.beacon_kind == "PrevrandaoBeacon" else "PrevrandaoBeacon",
         }.items()
     }  # fmt: skip

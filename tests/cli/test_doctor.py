@@ -212,13 +212,16 @@ def _patched(stand: Stand) -> dict[str, Any]:
     return {}
 
 
-def _another_token(stand: Stand) -> dict[str, Any]:
-    """The very same code at another address, which Tasks does not name."""
-    own = stand.chain.deployment
-    place = Account.from_key(secrets.token_bytes(32)).address
-    stand.chain.rpc("anvil_setCode", place, stand.chain.rpc("eth_getCode", own.token, "latest"))
-    replace(own, token=place).write(stand.folder / "deployment.json")
-    return {}
+def _copied(field: str) -> Break:
+    """The very same code at another address, which the other contracts do not name."""
+
+    def broken(stand: Stand) -> dict[str, Any]:
+        own = stand.chain.deployment
+        place = Account.from_key(secrets.token_bytes(32)).address
+        stand.chain.rpc("anvil_setCode", place, stand.chain.rpc("eth_getCode", getattr(own, field), "latest"))
+        return _book(**{field: place})(stand)
+
+    return broken
 
 
 def _ether(wei: int) -> Break:
@@ -253,10 +256,17 @@ BROKEN: dict[str, tuple[Break, str, str, str]] = {
     "another contract there": (_exchanged, "contracts", "fault", "the address of PrevrandaoBeacon holds other code"),
     "a patched contract": (_patched, "contracts", "fault", "the address of Staking holds other code"),
     "a token that nobody names": (
-        _another_token,
+        _copied("token"),
         "contracts",
         "fault",
-        "another address for Tasks.token, Staking.token",
+        "another address for Tasks.token, Staking.token, ModelShares.token",
+    ),
+    "no model shares there": (_book(model_shares=NOBODY), "contracts", "fault", "of ModelShares holds no contract"),
+    "model shares that nobody names": (
+        _copied("model_shares"),
+        "contracts",
+        "fault",
+        "another address for Staking.modelShares",
     ),
     "no ether": (_ether(0), "money", "fault", "send 0x"),
     "little ether": (_ether(10**12), "money", "warning", "has 0.000001 ether, enough for"),

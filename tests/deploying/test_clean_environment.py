@@ -78,7 +78,7 @@ def test_the_dashboard_is_built_from_what_a_server_says(server: Environment, tmp
 
 def test_the_api_lives_there_and_is_healthy(server: Environment, tmp_path: Path) -> None:
     port, address = free_port(), "0x" + "11" * 20
-    Deployment(31_337, 1, address, address, address, address, address).write(tmp_path / "deployment.json")
+    Deployment(31_337, 1, address, address, address, address, address, address).write(tmp_path / "deployment.json")
     config = tmp_path / "api.toml"
     values = {"home": "home", "deployment": "deployment.json", "artifacts": "artifacts", "origin": "https://a.example"}
     paths = {name: str(tmp_path / value) for name, value in values.items() if name != "origin"}

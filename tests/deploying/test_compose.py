@@ -242,7 +242,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     address = "0x" + "11" * 20
     Deployment(
         chain_id=31_337, first_block=1, token=address, staking=address, tasks=address, beacon=address,
-        beacon_kind="PrevrandaoBeacon", sponsored_account=address,
+        beacon_kind="PrevrandaoBeacon", model_shares=address, sponsored_account=address,
     ).write(folder / "book.json")  # fmt: skip
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",

@@ -108,7 +108,7 @@ def test_a_hospital_makes_its_home(installed: Installed) -> None:
     (installed.folder / "password").chmod(0o600)
     place = "0x" + "11" * 20
     (installed.folder / "store").mkdir()
-    Deployment(31_337, 1, place, place, place, place, place).write(installed.folder / "book.json")
+    Deployment(31_337, 1, place, place, place, place, place, place).write(installed.folder / "book.json")
     asked = [
         "--home", "home", "--chain-url", "http://127.0.0.1:1", "--data", "rows.csv", "--artifacts", "store",
         "--password-file", "password", "--operator", "any", "--model", "any", "--column", "any", "--offline",

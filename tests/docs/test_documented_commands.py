@@ -93,7 +93,7 @@ def write_contracts(folder: Path) -> None:
     (folder / ".consilium").mkdir()
     for name, digit in ((".consilium/local.json", "1"), ("new.json", "2")):
         place = f"0x{digit * 40}"
-        Deployment(31_337, 1, place, place, place, place, place).write(folder / name)
+        Deployment(31_337, 1, place, place, place, place, place, place).write(folder / name)
 
 
 def test_commands_are_found() -> None:

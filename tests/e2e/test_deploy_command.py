@@ -120,6 +120,7 @@ def test_deploy_writes_book_and_sources_of_a_working_deployment(
         "TaskRegistry",
         "TaskSettlement",
         "Tasks",
+        "ModelShares",
         "SponsoredAccount",
     ]
     tasks = index["Tasks"]
@@ -131,7 +132,7 @@ def test_deploy_writes_book_and_sources_of_a_working_deployment(
     code, said = deploy()
     assert code == 0
     assert "to do: 0 gas" in said
-    assert nonce(node, account) == 8
+    assert nonce(node, account) == 9
 
 
 def test_dry_run_shows_the_plan_and_sends_nothing(deploy: Deploy, node: LocalNode, account: LocalAccount) -> None:
@@ -144,7 +145,7 @@ def test_dry_run_shows_the_plan_and_sends_nothing(deploy: Deploy, node: LocalNod
         "24,576",
         "49,152",
         f"Tasks {TASKS_BYTES:,}",
-        "Staking.setTasks",
+        "Staking.connect",
     ):
         assert words in said
     assert nonce(node, account) == 0
@@ -175,7 +176,7 @@ def test_other_chains_are_asked_about_first(deploy: Deploy, node: LocalNode, acc
     assert Deployment.read(Path(".consilium/testnet.json")).chain_id == TEST_CHAIN
 
 
-@pytest.mark.parametrize(("answer", "sent"), [("y\n", 8), ("n\n", 0), ("", 0)])
+@pytest.mark.parametrize(("answer", "sent"), [("y\n", 9), ("n\n", 0), ("", 0)])
 def test_answer_at_a_terminal_decides(
     deploy: Deploy, node: LocalNode, account: LocalAccount, monkeypatch: pytest.MonkeyPatch, answer: str, sent: int
 ) -> None:

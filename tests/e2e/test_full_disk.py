@@ -30,7 +30,7 @@ def test_a_home_is_made_or_the_full_disk_is_named(tmp_path: Path) -> None:
     disk.mkdir()
     (tmp_path / "rows.csv").write_text("age,sick\n50,0\n60,1\n" * 50)
     address = "0x" + "11" * 20
-    Deployment(31337, 0, address, address, address, address, address).write(tmp_path / "book.json")
+    Deployment(31337, 0, address, address, address, address, address, address).write(tmp_path / "book.json")
     (tmp_path / "password").touch(mode=0o600)
     (tmp_path / "password").write_text("secret\n")
     init = [

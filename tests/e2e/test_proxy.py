@@ -558,8 +558,8 @@ def test_the_doctor_tells_whether_the_control_api_can_be_reached(
         "superlink_port": int(stand.superlink.address.split(":")[1]),
     }  # fmt: skip
     chain_id, tasks, number = TASK_KEY.split("-")
-    others = {"token": tasks, "staking": tasks, "beacon": tasks, "sponsored_account": tasks}
-    written = {"chain_id": int(chain_id), "first_block": 0, "tasks": tasks, **others}
+    contracts = dict.fromkeys(("token", "staking", "beacon", "tasks", "model_shares", "sponsored_account"), tasks)
+    written = {"chain_id": int(chain_id), "first_block": 0, **contracts}
     if is_numbered:
         settings |= {"deployment": str(tmp_path / "book.json"), "task": int(number) + served}
         (tmp_path / "book.json").write_text(json.dumps(written))

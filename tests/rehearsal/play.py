@@ -70,7 +70,7 @@ ETHER = {"deployer": 5.0, "operator": 1.0, "aggregator": 2.0, "sponsor": 1.0, "v
 COMMAND = [sys.executable, "-m", "consilium_cli.main"]
 # Which calls are of which step, the first that fits.
 STEPS = {
-    "deploy": ("deploy", "setTasks"),
+    "deploy": ("deploy", "connect"),
     "give out tokens": ("transfer",),
     "propose": ("propose",),
     "add to the pool": ("fund",),

@@ -95,8 +95,8 @@ class IndexedNetwork:
         self.url = url or f"sqlite:///{folder / 'index.sqlite'}"
         self.engine = open_engine(self.url)
         self.store = ArtifactStore(folder / "artifacts")
-        token, staking, beacon, tasks, sponsored = map(account, ("token", "staking", "beacon", "tasks", "sponsored"))
-        self.deployment = Deployment(CHAIN_ID, 0, token, staking, beacon, tasks, sponsored)
+        contracts = ("token", "staking", "beacon", "tasks", "shares", "sponsored")
+        self.deployment = Deployment(CHAIN_ID, 0, *map(account, contracts))
         self.deployment.write(folder / "deployment.json")
         self.block, self.log, self.fork = 0, 0, 0
         self.pools: dict[tuple[str, int], dict[str, Any]] = {}

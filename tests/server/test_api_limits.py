@@ -175,7 +175,9 @@ def test_a_dashboard_is_served_beside_the_api(network: IndexedNetwork, tmp_path:
         assert (script["content-security-policy"], "immutable" in script["cache-control"]) == (policy, True)
         config = client.get("/config.json").json()
         assert (config["chain_id"], config["chain_url"]) == (network.deployment.chain_id, chain_url)
-        assert (config["contracts"]["tasks"], config["blobs"]) == (network.deployment.tasks, network.deployment.blobs)
+        book = network.deployment
+        addresses = {name: getattr(book, name) for name in ("tasks", "staking", "token", "model_shares")}
+        assert (config["contracts"], config["blobs"]) == (addresses, book.blobs)
         assert client.get("/v1/tasks").status_code == 200
         assert client.get("/../index.sqlite").status_code == 404
         assert client.get("/nothing").headers["content-type"] == "application/problem+json"

@@ -186,6 +186,17 @@ def test_an_announced_commission_takes_effect_in_its_time(raise_to: int, wait: i
     assert (after.next_commission_at is None) == in_effect
 
 
+def test_money_of_model_shares_counts_as_rewards() -> None:
+    node = {"node": ACTORS[0], "role": ROLE}
+    events = [
+        event("NodeRegistered", 1, 0, **node, commissionBps=500),
+        event("RewardAdded", 2, 0, **node, amount=5, vestingEnd=9),
+        event("Given", 3, 0, **node, amount=7, vestingEnd=9),
+    ]
+    rows = facts(events, {1: 0, 2: 0, 3: 0}, STAKING, Known(), {})
+    assert [row.rewarded for row in rows if isinstance(row, PoolRow)] == [0, 5, 12]
+
+
 @pytest.mark.parametrize(("wait", "paid"), [(UNBONDING - 1, ACTORS[1]), (UNBONDING, ACTORS[2])])
 def test_an_announced_withdrawal_address_takes_effect_in_its_time(wait: int, paid: str) -> None:
     node = {"node": ACTORS[0], "role": ROLE}

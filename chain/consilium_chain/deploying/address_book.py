@@ -52,6 +52,7 @@ class Deployment:
     staking: Address
     beacon: Address
     tasks: Address
+    model_shares: Address
     sponsored_account: Address
     beacon_kind: BeaconKind = "PrevrandaoBeacon"
     blobs: bool = True
@@ -95,6 +96,9 @@ def deploy(connection: Connection, drand: DrandChain | None = None, token: str |
     registry = transactions.deploy("TaskRegistry", token, staking, beacon, ZERO_ADDRESS)
     settlement = transactions.deploy("TaskSettlement", token, staking, beacon)
     tasks = transactions.deploy("Tasks", token, staking, beacon, registry, settlement)
-    transactions.send(connection.contract("Staking", staking).functions.setTasks(tasks))
+    model_shares = transactions.deploy("ModelShares", token, staking, tasks)
     sponsored_account = transactions.deploy("SponsoredAccount")
-    return Deployment(connection.chain_id, first_block, token, staking, beacon, tasks, sponsored_account, kind)
+    transactions.send(connection.contract("Staking", staking).functions.connect(tasks, model_shares))
+    return Deployment(
+        connection.chain_id, first_block, token, staking, beacon, tasks, model_shares, sponsored_account, kind
+    )

@@ -16,8 +16,8 @@ from consilium_chain.rpc.abi import ContractName, contract_artifact
 
 RUNTIME_LIMIT = 24_576  # bytes, EIP-170
 INIT_LIMIT = 49_152  # bytes, EIP-3860
-WIRING = "Staking.setTasks"
-WIRING_GAS = 60_000
+WIRING = "Staking.connect"
+WIRING_GAS = 90_000
 # Storage that constructors write, calls between them and the check of a BLS key: 108,000 at most is measured.
 CONSTRUCTOR_GAS = 150_000
 STAND_IN = to_checksum_address("0x" + "ff" * 20)  # for an address that is not known yet
@@ -26,7 +26,9 @@ STAND_IN = to_checksum_address("0x" + "ff" * 20)  # for an address that is not k
 def contracts_of(network: Network) -> tuple[ContractName, ...]:
     """The contracts in the order in which they need one another's addresses."""
     token: tuple[ContractName, ...] = () if network.token.address else ("ConsiliumToken",)
-    return (*token, "Staking", network.beacon.contract, "TaskRegistry", "TaskSettlement", "Tasks", "SponsoredAccount")
+    beacon = network.beacon.contract
+    tasks: tuple[ContractName, ...] = ("TaskRegistry", "TaskSettlement", "Tasks", "ModelShares")
+    return (*token, "Staking", beacon, *tasks, "SponsoredAccount")
 
 
 def constructor_arguments(
@@ -35,7 +37,7 @@ def constructor_arguments(
     """`at`: the addresses of earlier contracts. The supply of tokens goes to `deployer`."""
     token = network.token.address or at.get("ConsiliumToken", STAND_IN)
     staking, registry = at.get("Staking", STAND_IN), at.get("TaskRegistry", STAND_IN)
-    settlement = at.get("TaskSettlement", STAND_IN)
+    settlement, tasks = at.get("TaskSettlement", STAND_IN), at.get("Tasks", STAND_IN)
     beacon = at.get(network.beacon.contract, STAND_IN)
     terms = network.beacon
     arguments: dict[ContractName, tuple[Any, ...]] = {
@@ -45,6 +47,7 @@ def constructor_arguments(
         "TaskRegistry": (token, staking, beacon, network.guardian),
         "TaskSettlement": (token, staking, beacon),
         "Tasks": (token, staking, beacon, registry, settlement),
+        "ModelShares": (token, staking, tasks),
         "SponsoredAccount": (),
     }
     if not isinstance(terms, PrevrandaoTerms):

@@ -124,10 +124,10 @@ class Deploying:
                 address = cast(str, step.address)
                 self._know(name, address, creation)
                 tell(f"{name} at {address}")
-        tasks, staking = self.addresses["Tasks"], self.addresses["Staking"]
         if not self.wired:
-            self._send(WIRING, WIRING, staking, self.node.call_data("Staking", staking, "setTasks", tasks))
-            tell("Staking answers to Tasks")
+            staking, tasks, shares = (self.addresses[name] for name in ("Staking", "Tasks", "ModelShares"))
+            self._send(WIRING, WIRING, staking, self.node.call_data("Staking", staking, "connect", tasks, shares))
+            tell("Staking answers to Tasks and ModelShares")
 
     def _verified(self) -> Deployment:
         for name, creation in self.creations.items():
@@ -139,6 +139,7 @@ class Deploying:
             self.addresses["Staking"],
             self.addresses[self.network.beacon.contract],
             self.addresses["Tasks"],
+            self.addresses["ModelShares"],
             self.addresses["SponsoredAccount"],
             self.network.beacon.contract,
             self.network.blobs,

@@ -101,13 +101,17 @@ _Reads = list[tuple[ContractName, str, str, object]]  # contract, address, funct
 
 def _references(deployment: Deployment) -> _Reads:
     """The contracts' references to one another that an address book has."""
-    token, staking, tasks = deployment.token, deployment.staking, deployment.tasks
+    token, staking, tasks, shares = deployment.token, deployment.staking, deployment.tasks, deployment.model_shares
     return [
         ("Tasks", tasks, "token", token),
         ("Tasks", tasks, "staking", staking),
         ("Tasks", tasks, "beacon", deployment.beacon),
         ("Staking", staking, "token", token),
         ("Staking", staking, "tasks", tasks),
+        ("Staking", staking, "modelShares", shares),
+        ("ModelShares", shares, "token", token),
+        ("ModelShares", shares, "staking", staking),
+        ("ModelShares", shares, "tasks", tasks),
     ]
 
 
@@ -162,6 +166,7 @@ def codes_at(node: DeployNode, deployment: Deployment) -> dict[ContractName, Cod
         "Staking": deployment.staking,
         deployment.beacon_kind: deployment.beacon,
         "Tasks": deployment.tasks,
+        "ModelShares": deployment.model_shares,
         "SponsoredAccount": deployment.sponsored_account,
     }
     found = {name: code_at(node, name, address) for name, address in addresses.items()}

@@ -62,6 +62,7 @@ class Contracts:
         self.token = ContractClient(connection, "ConsiliumToken", deployment.token)
         self.staking = ContractClient(connection, "Staking", deployment.staking)
         self.tasks = ContractClient(connection, "Tasks", deployment.tasks)
+        self.model_shares = ContractClient(connection, "ModelShares", deployment.model_shares)
 
     @property
     def address(self) -> str:
@@ -70,6 +71,6 @@ class Contracts:
 
     def named(self, calls: Sequence[Call]) -> list[NamedCall | None]:
         """Calls by name; None for a call of another contract or of an unknown function."""
-        named = {"token": self.token, "staking": self.staking, "tasks": self.tasks}
+        named = {"token": self.token, "staking": self.staking, "tasks": self.tasks, "model_shares": self.model_shares}
         by_address = {str(client.contract.address): (name, client.contract) for name, client in named.items()}
         return [named_call(*by_address[call.to], call.data) if call.to in by_address else None for call in calls]

@@ -18,6 +18,7 @@ ContractName = Literal[
     "TaskRegistry",
     "TaskSettlement",
     "Tasks",
+    "ModelShares",
     "SponsoredAccount",
 ]
 CONTRACT_NAMES: tuple[ContractName, ...] = get_args(ContractName)

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, cast
 
 from eth_abi.exceptions import DecodingError
+from eth_utils.abi import collapse_if_tuple
 from hexbytes import HexBytes
 from web3 import Web3
 from web3.exceptions import ContractCustomError, ContractLogicError, Web3RPCError
@@ -35,7 +36,7 @@ def _errors_by_selector() -> dict[str, _NamedError]:
         for entry in contract_artifact(name).abi:
             if entry["type"] != "error":
                 continue
-            types = [i["type"] for i in entry["inputs"]]
+            types = [collapse_if_tuple(i) for i in entry["inputs"]]
             selector = Web3.keccak(text=f"{entry['name']}({','.join(types)})")[:4].to_0x_hex()
             known[selector] = _NamedError(entry["name"], [i["name"] for i in entry["inputs"]], types)
     return known

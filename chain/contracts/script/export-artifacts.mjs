@@ -5,7 +5,10 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 // Tasks last: make takes its file as the sign that all are there.
-const CONTRACTS = ['ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'DrandBeacon', 'TaskRegistry', 'TaskSettlement', 'SponsoredAccount', 'Tasks']
+const CONTRACTS = [
+  'ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'DrandBeacon', 'TaskRegistry', 'TaskSettlement', 'ModelShares', 'SponsoredAccount',
+  'Tasks',
+]
 // A contract that delegates to another answers for all: callers need the one interface.
 const DELEGATES = { Tasks: ['TaskRegistry', 'TaskSettlement'] }
 const LARGEST = 24_576 // bytes of runtime code, EIP-170

@@ -16,6 +16,7 @@ export interface Config {
   tasks: Address
   staking: Address
   token: Address
+  modelShares: Address
 }
 
 export class ConfigInvalid extends Error {
@@ -50,6 +51,7 @@ export async function parseConfig(read: unknown): Promise<Config> {
     tasks: address('tasks'),
     staking: address('staking'),
     token: address('token'),
+    modelShares: address('model_shares'),
   }
 }
 

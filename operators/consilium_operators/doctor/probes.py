@@ -313,7 +313,7 @@ def contracts(url: str, book: Path) -> Findings:
     """Raises ChainUnreachable, ContractsNotBuilt, DeploymentInvalid if an address holds something else."""
     node, deployment = DeployNode(url), Deployment.read(book)
     codes = codes_at(node, deployment)
-    known = all(codes[name] is Code.SAME for name in ("Tasks", "Staking"))
+    known = all(codes[name] is Code.SAME for name in ("Tasks", "Staking", "ModelShares"))
     strangers = strangers_of(node, deployment) if known else []
     return findings.judge_contracts({name: code.value for name, code in codes.items()}, Code.SAME.value, strangers)
 

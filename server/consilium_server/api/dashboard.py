@@ -41,7 +41,7 @@ def serve(app: FastAPI, folder: Path, deployment: Deployment, settings: ApiSetti
     example_task = settings.example_task
 
     def config(request: Request) -> Response:
-        contracts = {name: getattr(deployment, name) for name in ("tasks", "staking", "token")}
+        contracts = {name: getattr(deployment, name) for name in ("tasks", "staking", "token", "model_shares")}
         return JSONResponse(
             {
                 "chain_id": deployment.chain_id,

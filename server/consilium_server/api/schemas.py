@@ -105,6 +105,7 @@ class Contracts(ApiModel):
     staking: Account
     token: Account
     beacon: Account
+    model_shares: Account
 
 
 class Index(ApiModel):
@@ -121,7 +122,7 @@ class Totals(ApiModel):
     nodes: int
     assets: Amount = Field(description="stake, unbonding stake included")
     locked: Amount = Field(description="part of it in bonds")
-    rewarded: Amount = Field(description="rewards since the beginning")
+    rewarded: Amount = Field(description="rewards and money of model shares since the beginning")
     burnt: Amount = Field(description="burnt by slashes since the beginning")
     forfeited: Amount = Field(description="rewards that slashes took before they vested, since the beginning")
 

@@ -145,7 +145,7 @@ def _changes(event: Event, known: Known, pool: PoolRow, time: int) -> dict[str, 
             }
         case "PoolWiped":
             return {"generation": values["generation"]}
-        case "RewardAdded":
+        case "RewardAdded" | "Given":
             return {"rewarded": pool.rewarded + values["amount"]}
         case "RewardsVested":
             return {"index_x48": values["indexX48"]}
