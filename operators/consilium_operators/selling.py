@@ -87,11 +87,11 @@ def mint(
         raise OperatorError("TaskNotEnded", task=task)
     if shares.terms(task) is None:
         raw = store.get_file(params.spec_hash)
-        sale = parse_task_spec(raw).sale
-        if sale is None:
+        spec = parse_task_spec(raw)
+        if (sale := spec.sale) is None:
             raise OperatorError("NotForSale", task=task)
         terms = SaleTerms(sale.server_percent, sale.operator_percent, sale.trainers_percent, sale.voters_percent)
-        shares.show_terms(task, head_of(raw, sale), terms)
+        shares.show_terms(task, head_of(raw, spec), terms)
     steps = (_GAS_OF_PAGE - _GAS_OF_NODES) // (_GAS_OF_STEP + params.cohorts * _GAS_OF_COHORT)
     page = 0
     while not shares.is_minted(task):
