@@ -35,7 +35,7 @@ class OperatorError(FaultError):
             "nothing was written: checks of task {task} fail ({failed}). `consilium verify {task} {first}` shows the"
             " values. Try another mirror of the artifacts, or pass --unverified to write the model anyway"
         ),
-        "TaskNotEnded": "nothing was sent: task {task} has not ended, and its parts are counted then",
+        "TaskNotEnded": "nothing was sent: task {task} has not ended: `consilium operator watch {task}` tells when; then run this again",
         "NotForSale": (
             "nothing was sent: the file of task {task} has no section [sale], which its hospitals would have read before"
             " they joined. Its model cannot be sold"

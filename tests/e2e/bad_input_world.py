@@ -162,10 +162,10 @@ class World:
     def operator_check(self, text: str) -> list[str]:
         return ["operator", "check", str(self.write("task.toml", text))]
 
-    def on_chain(self, command: str, *arguments: object) -> list[str]:
-        """Of `operator`, without an account."""
-        place = ("--rpc", self.stage.chain.node.url, "--address-book", self.home / "deployment.json")
-        return ["operator", command, *map(str, (*arguments, *place))]
+    def on_chain(self, command: str, *arguments: object, group: str = "operator") -> list[str]:
+        """Without an account."""
+        chain = ("--rpc", self.stage.chain.node.url, "--address-book", self.home / "deployment.json")
+        return [group, command, *map(str, (*arguments, *chain))]
 
     def operator(self, command: str, *arguments: object, who: str = "rich") -> list[str]:
         """By the key of one of the stage's accounts."""
@@ -174,8 +174,8 @@ class World:
 
     def join(self, task: str = "table", *more: object, yes: bool = True) -> list[str]:
         ca = self.folder / "tls" / "ca.crt"
-        place = ("--superlink", "127.0.0.1:9092", "--ca-certificate", ca)
-        return self.hospital("join", self.stage.tasks[task], *place, *more, *(["--yes"] if yes else []))
+        link = ("--superlink", "127.0.0.1:9092", "--ca-certificate", ca)
+        return self.hospital("join", self.stage.tasks[task], *link, *more, *(["--yes"] if yes else []))
 
     def run(self, task: str = "table") -> list[str]:
         """`run` of a task that its owner has said yes to."""

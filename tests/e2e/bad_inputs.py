@@ -608,6 +608,9 @@ AREAS: dict[str, list[Case]] = {
         Case("the statistics of a task without a summary", lambda w: w.on_chain(
             "statistics", w.stage.tasks["table"], "--artifacts", w.folder / "artifacts"
         ), "the file of task … has no [summary], so round 0 counted nothing"),
+        Case("parts of a running task are minted", lambda w: w.on_chain(
+            "mint", w.stage.tasks["table"], "--artifacts", w.folder / "artifacts", group="shares"
+        ), "nothing was sent: task … has not ended"),
         Case("the model of an unknown task", downloading(999_999), "TaskUnknown…"),
         Case("the model of a task without a training round", downloading(), "its first training round is not over"),
         Case("the task's file is not in the store", downloading(lost=True),

@@ -52,6 +52,7 @@ ELSEWHERE = {
     "a task by digest, tried by tests/e2e/test_invited_nodes.py": {"InviteOneStore"},
     "a contract's, tried by tests/e2e/test_contract_invites.py": {"InviteNeedsOwnNode"},
     "several tasks, tried by tests/e2e/test_invites_to_shards.py": {"InviteNotShards"},
+    "an ended task, tried by tests/e2e/test_shares.py": {"NotForSale"},
     "another party is at fault": {"NotVerified", "SummaryNotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "memory, tried by tests/client/test_series_read.py": {"SeriesTooLarge"},
