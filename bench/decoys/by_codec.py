@@ -18,7 +18,8 @@ from typing import Any
 import tomli_w
 from consilium_chain.ledger.structs import Role
 from consilium_chain.settlement.settlement import Reason
-from consilium_chain.tasks.task_spec import MICRO, TaskSpec
+from consilium_chain.tasks.limits import MICRO
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_lab.demo.datasets import DemoData, deal_heart, deal_pneumonia, deal_wdbc, examples_of
 from consilium_lab.demo.task_file import TaskSettings, task_spec
 from consilium_lab.simulation.run import simulate

@@ -28,8 +28,9 @@ import numpy as np
 import tomli_w
 from consilium_chain.rpc.local_node import LocalNode
 from consilium_chain.tasks.codec_specs import Codec, CodecSpec
+from consilium_chain.tasks.limits import MAX_BLOBS
 from consilium_chain.tasks.model_specs import MlpSpec
-from consilium_chain.tasks.task_spec import MAX_BLOBS, TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.data.standardise import Standardiser, public_sums, sums_of
 from consilium_client.data.table.reader import Table
 from consilium_client.models import model_of

@@ -96,8 +96,8 @@ def measure(quick: bool) -> Iterator[dict[str, Any]]:
         what = (
             f"pages of the dashboard, {size.tasks:,} tasks, {size.nodes:,} nodes, {size.delegations:,} delegations;"
             f" empty cache; requests and bytes until {SETTLED / 1000:.0f} s after the first content; again_requests to"
-            f" the API in {FOLLOWED} s with an event of the chain a second; scores of {Lighthouse.VERSION} of 100, medians"
-            f" of {RUNS} runs, at 1440 px by its desktop preset, at 390 px as its slow phone"
+            f" the API in {FOLLOWED} s with an event of the chain a second; scores of {Lighthouse.VERSION} of 100,"
+            f" medians of {RUNS} runs, at 1440 px by its desktop preset, at 390 px as its slow phone"
         )
         paths = pages(invented)
         with serving(folder, chain, database) as url, sync_playwright() as playwright:

@@ -21,7 +21,9 @@ FIELDS: Final = {
 }  # fmt: skip
 PATIENCE: Final = 180.0  # seconds for a page
 TRIES: Final = 3  # of a page: Chromium sometimes ends under Lighthouse
-RUNS: Final = 3  # of a page: one run differs from the next by up to 6 points, as Lighthouse's own docs of variability say
+RUNS: Final = (
+    3  # of a page: one run differs from the next by up to 6 points, as Lighthouse's own docs of variability say
+)
 
 
 class Lighthouse:
@@ -70,7 +72,9 @@ class Lighthouse:
 
 
 def _lost(report: dict[str, Any]) -> list[str]:
-    weighed = [one["id"] for name in list(FIELDS)[1:] for one in report["categories"][name]["auditRefs"] if one["weight"]]
+    weighed = [
+        one["id"] for name in list(FIELDS)[1:] for one in report["categories"][name]["auditRefs"] if one["weight"]
+    ]
     return [one for one in weighed if report["audits"][one]["score"] not in (None, 1)]
 
 

@@ -85,7 +85,9 @@ def till(
         typer.echo(shares.till(task, server))
         return
     amount, fee = shares.split(task, server)
-    typer.echo(f"the till had {tokens(amount)} tokens: the server got {tokens(fee)}, the holders {tokens(amount - fee)}")
+    typer.echo(
+        f"the till had {tokens(amount)} tokens: the server got {tokens(fee)}, the holders {tokens(amount - fee)}"
+    )
 
 
 @app.command("claim")

@@ -111,7 +111,7 @@ def simulate_task_command(
         rows = ", ".join(f"{name} {count}" for name, count in hospitals.items())
         if len(hospitals) > NAMED:
             rows = f"{len(hospitals)} hospitals, {min(hospitals.values())} to {max(hospitals.values())} each"
-        console.print(f"{spec.name}: {spec.size_in_words}; rows: {rows}; held out:"
+        console.print(f"{spec.name}: {spec.in_words.size}; rows: {rows}; held out:"
                       f" {sum(held_out.values())}", highlight=False)  # fmt: skip
 
     where |= {"seed": seed, "on_start": on_start, "artifacts": artifacts or (), "dropouts": dropouts}

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import tomli_w
+from consilium_chain.tasks.limits import DAY
 from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.plugin_specs import Group, NamedPlugin
 from consilium_chain.tasks.questions import Metric
 from consilium_chain.tasks.sale_spec import SaleSpec
 from consilium_chain.tasks.start_specs import Digest
-from consilium_chain.tasks.task_spec import DAY, TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.typed_toml import Section, parse_toml
 from eth_utils.address import is_hex_address
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
@@ -170,7 +171,7 @@ class TaskPolicy(Section):
         found = self._below("min_own_percent", own, f"its {self.earners} get {own} % of each payment for its model")
         if self.may_be_sold:
             return found
-        return [f"its model may be sold ({spec.sale_in_words}), but `may_be_sold` is false", *found]
+        return [f"its model may be sold ({spec.in_words.sale}), but `may_be_sold` is false", *found]
 
     def _of_program(self, model: ProgramSpec) -> list[str]:
         """An objection if neither the program nor its author is listed."""

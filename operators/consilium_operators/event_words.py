@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, Outcome
 from consilium_chain.rounds.deadlines import in_words
-from consilium_chain.tasks.task_spec import MICRO
+from consilium_chain.tasks.limits import MICRO
 from consilium_core.live import CHAIN_UNREACHABLE, Fields, Waiting, Words
 from consilium_core.units import tokens
 

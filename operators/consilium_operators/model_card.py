@@ -7,8 +7,9 @@ from typing import cast
 
 import numpy as np
 from consilium_chain.ledger.structs import Hospital
+from consilium_chain.tasks.limits import MICRO
 from consilium_chain.tasks.questions import TITLES, Metric
-from consilium_chain.tasks.task_spec import MICRO, TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_chain.tasks.training_specs import PrivacySpec
 from consilium_client.data.standardise import LEAST_VARIANCE
 from consilium_verify.report import LIMITS, Result

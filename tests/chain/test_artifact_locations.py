@@ -23,7 +23,7 @@ from consilium_chain.rounds.disputes import Shown
 from consilium_chain.rounds.statements import BYTES_PER_SIGNATURE, SignedStatement
 from consilium_chain.rpc.local_node import free_port
 from consilium_chain.tasks.judging_spec import MAX_PARTICIPANTS
-from consilium_chain.tasks.task_spec import MAX_BLOBS
+from consilium_chain.tasks.limits import MAX_BLOBS
 from consilium_core.artifacts import backends
 from consilium_core.artifacts.backends import MirrorUrl, parse_location, parse_locations
 from consilium_core.errors import (

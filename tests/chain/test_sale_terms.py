@@ -52,15 +52,15 @@ def test_terms_are_lines_and_words() -> None:
     spec = parse_task_spec(RAW)
     assert spec.sale is not None
     assert spec.sale.lines == LINES
-    assert spec.sale_in_words == "of each payment the server gets 20 %, the operator 10 %, trainers 55 %, voters 15 %"
+    assert spec.in_words.sale == "of each payment the server gets 20 %, the operator 10 %, trainers 55 %, voters 15 %"
     private = parse_task_spec(HEAD + b"[privacy]\nepsilon = 2.5\nmax_grad_norm = 1\n" + LINES)
-    assert private.sale_in_words == f"{spec.sale_in_words}; buyers see that epsilon was 2.5"
+    assert private.in_words.sale == f"{spec.in_words.sale}; buyers see that epsilon was 2.5"
     assert list(type(spec).model_fields)[-1] == "sale"
 
 
 def test_a_file_without_terms_can_never_be_sold() -> None:
     spec = parse_task_spec(HEAD)
-    assert (spec.sale, spec.sale_in_words) == (None, "")
+    assert (spec.sale, spec.in_words.sale) == (None, "")
     with pytest.raises(SpecInvalid, match=r"no \[sale\], so its model can never be sold"):
         head_of(HEAD, spec)
     with pytest.raises(SpecInvalid, match="must end with exactly these lines"):  # of another file

@@ -12,8 +12,9 @@ from consilium_chain.errors import SpecInvalid
 from consilium_chain.ledger.structs import TaskParams
 from consilium_chain.tasks import proposal
 from consilium_chain.tasks.data_schemas import TableSchema
+from consilium_chain.tasks.limits import MICRO
 from consilium_chain.tasks.money_spec import TOKEN, MoneySpec
-from consilium_chain.tasks.task_spec import MICRO, parse_task_spec, spec_hash
+from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
 from consilium_chain.tasks.windows_spec import WindowsSpec
 from consilium_core.kinds import of_kind
 from consilium_zk.errors import ZkError

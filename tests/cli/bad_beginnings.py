@@ -125,7 +125,9 @@ def edited(old: str, new: str) -> Callable[[Newcomer], object]:
 
 
 def in_use(folder: str) -> Callable[[Newcomer], object]:
-    return lambda newcomer: newcomer.stack.enter_context(alone(newcomer.folder / folder / "in-use.lock", AssertionError()))
+    return lambda newcomer: newcomer.stack.enter_context(
+        alone(newcomer.folder / folder / "in-use.lock", AssertionError())
+    )
 
 
 def little_memory(newcomer: Newcomer) -> None:

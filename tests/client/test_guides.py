@@ -252,7 +252,7 @@ def test_local_tensors_stay_and_are_each_hospitals_own() -> None:
     mlp, parts = {"name": "mlp", "hidden": [3]}, [hospital(number) for number in range(2)]
     spec = spec_of(mlp, local=["2.weight", "2.bias"], epochs=2)
     assert (spec.parameters, spec.coordinates) == (19, 15)
-    assert spec.size_in_words == "19 parameters, of which 15 are shared"
+    assert spec.in_words.size == "19 parameters, of which 15 are shared"
     game, initial = Played(spec, parts), model_of(spec).initial(3)
     expected = [initial.copy() for _ in parts]
     for round_ in (1, 2):

@@ -15,8 +15,9 @@ import tomli_w
 from consilium.client import Client
 from consilium_chain.errors import SpecInvalid
 from consilium_chain.tasks.judging_spec import JudgingSpec
+from consilium_chain.tasks.limits import MICRO
 from consilium_chain.tasks.plugin_specs import MetricPlugin
-from consilium_chain.tasks.task_spec import MICRO, TaskSpec, parse_task_spec
+from consilium_chain.tasks.task_spec import TaskSpec, parse_task_spec
 from consilium_cli.main import app
 from consilium_client.consent import Policy, VoterPolicy
 from consilium_client.data.table.reader import Table

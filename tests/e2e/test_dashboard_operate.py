@@ -67,7 +67,9 @@ def test_an_empty_wallet_is_set_up_and_sends_the_proposal_that_is_filled_in(test
     expect(page.get_by_text("The account now has 10.000000 ether and 200,000.00 tokens.")).to_be_visible()
     assert violations(page) == []
     assert wallet.chain == wallet.own_chain
-    assert [(one["chainId"], one["rpcUrls"]) for one in wallet.networks] == [(hex(wallet.own_chain), [testbed.chain_url])]
+    assert [(one["chainId"], one["rpcUrls"]) for one in wallet.networks] == [
+        (hex(wallet.own_chain), [testbed.chain_url])
+    ]
     assert [(one["address"], one["symbol"], one["decimals"]) for one in wallet.tokens] == [
         (testbed.deployment.token, "CSL", 18)
     ]
@@ -270,7 +272,9 @@ def test_what_is_not_read_yet_is_not_shown_as_zero(testbed: Testbed, watched: Wa
 
 def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(testbed: Testbed, watched: Watched) -> None:
     page, wallet = watched.page, testbed.wallet()
-    number = propose(testbed, wallet, idle_aggregator(testbed), task_file(testbed, "to be stopped", aggregator_bond="300"))
+    number = propose(
+        testbed, wallet, idle_aggregator(testbed), task_file(testbed, "to be stopped", aggregator_bond="300")
+    )
     params = testbed.treasury.tasks.params(number)
     room = room_in_pool(params)
     assert room is not None

@@ -196,7 +196,9 @@ def test_the_focus_outlasts_the_element_that_has_it(testbed: Testbed, watched: W
     expect(page.locator("body")).to_be_focused()
 
 
-def test_an_account_that_is_switched_while_the_page_is_painted_stays_switched(testbed: Testbed, watched: Watched) -> None:
+def test_an_account_that_is_switched_while_the_page_is_painted_stays_switched(
+    testbed: Testbed, watched: Watched
+) -> None:
     """The wallet's later answers about its account come after the switch."""
     page, wallet, other = watched.page, testbed.wallet(), testbed.wallet().account
     wallet.install(page)

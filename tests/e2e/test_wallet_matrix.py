@@ -503,7 +503,9 @@ def cases() -> Iterator[Any]:
 def browsing(testbed: Testbed, wallet: Wallet, width: int = 1440, theme: str = "light") -> Iterator[Page]:
     """A page with the wallet, whose console stays empty of errors, and which asks nothing elsewhere."""
     context = context_of(testbed.browser, theme, width)
-    watched = Watched(context.new_page(), {f"127.0.0.1:{testbed.running.port}", f"127.0.0.1:{testbed.running.chain_port}"})
+    watched = Watched(
+        context.new_page(), {f"127.0.0.1:{testbed.running.port}", f"127.0.0.1:{testbed.running.chain_port}"}
+    )
     wallet.install(watched.page)
     try:
         yield watched.page

@@ -16,7 +16,7 @@ from consilium_chain.ledger.structs import VoidReason
 from consilium_chain.settlement.payouts import lower_median
 from consilium_chain.settlement.round_record import RoundRecord
 from consilium_chain.settlement.settlement import settle
-from consilium_chain.tasks.task_spec import MICRO
+from consilium_chain.tasks.limits import MICRO
 from consilium_cli.main import app
 from consilium_lab.economics import run
 from consilium_lab.economics.bank import Bank, Conduct

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, cast
 
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.tasks.judging_spec import MAX_COHORTS
-from consilium_chain.tasks.task_spec import MAX_BLOBS
+from consilium_chain.tasks.limits import MAX_BLOBS
 from consilium_chain.wallet_signatures import contract_accepts, signer_of
 from consilium_core.strict_json import parse_json
 from consilium_core.visible_text import shown

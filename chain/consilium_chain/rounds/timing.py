@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from consilium_chain.ledger.structs import TaskState
-from consilium_chain.tasks.task_spec import grace
+from consilium_chain.tasks.limits import grace
 
 
 def margin(window: int) -> int:

@@ -26,8 +26,8 @@ from consilium_chain.settlement.payouts import (
     share,
 )
 from consilium_chain.settlement.round_record import RoundRecord, Terms
+from consilium_chain.tasks.limits import MICRO
 from consilium_chain.tasks.money_spec import TOKEN
-from consilium_chain.tasks.task_spec import MICRO
 
 
 class Reason(StrEnum):

@@ -16,7 +16,8 @@ from consilium_zk.secret_shares import share_bundle_bytes
 
 from consilium_chain.tasks.chain_terms import ChainTerms, Pay, pay
 from consilium_chain.tasks.concerns import Concern, concerns
-from consilium_chain.tasks.task_spec import TaskSpec, grace
+from consilium_chain.tasks.limits import grace
+from consilium_chain.tasks.task_spec import TaskSpec
 
 # Once, of every node: approving, `register` with a stake; in the end `releaseBond` and `claim`.
 _APPROVE, _REGISTER, _RELEASE, _CLAIM = 46_500, 163_700, 45_500, 86_700

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from consilium_chain.ledger.structs import TaskParams
 from consilium_chain.settlement.payouts import BASIS_POINTS, portion, round_part
+from consilium_chain.tasks.limits import MICRO
 from consilium_chain.tasks.money_spec import SLASH_PER_FEE, TOKEN
-from consilium_chain.tasks.task_spec import MICRO, TaskSpec
+from consilium_chain.tasks.task_spec import TaskSpec
 
 
 def task_params(spec: TaskSpec, spec_hash: bytes, aggregator: str) -> TaskParams:

@@ -248,7 +248,7 @@ def _leaves(profile: Profile) -> Table:
     grid.add_row(
         "",
         f"rounds 1 to {spec.rounds.rounds}" if spec.rounds.rounds > 1 else "round 1",
-        f"the change of {spec.size_in_words} by training on these {things},{noise} clipped to a norm of"
+        f"the change of {spec.in_words.size} by training on these {things},{noise} clipped to a norm of"
         f" {spec.update.clip_norm:g}, rounded to {spec.update.bits} bits in ±{spec.update.value_range:g};"
         f" {_blobs(spec, spec.update_blobs)} each; {seen}",
     )
@@ -260,7 +260,7 @@ def _leaves_in_round_0(profile: Profile, count: str, seen: str) -> str:
     spec = profile.spec
     if spec.summary is not None:
         sums = f"the {3 * len(profile.statistics)} sums above, and " if profile.statistics else ""
-        return f"{sums}{spec.summary_in_words}; {_blobs(spec, spec.statistics_blobs)}; {seen}"
+        return f"{sums}{spec.in_words.summary}; {_blobs(spec, spec.statistics_blobs)}; {seen}"
     if spec.statistics != "exact":
         return f"nothing about these {profile.things}: {UNSCALED[profile.things]}"
     if profile.statistics:

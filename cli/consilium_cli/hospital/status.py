@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def _summary(spec: TaskSpec) -> str:
-    return f"{spec.model.name}, {spec.size_in_words}{for_sale(spec)}"
+    return f"{spec.model.name}, {spec.in_words.size}{for_sale(spec)}"
 
 
 def _verdict(one: ListedTask) -> str:
@@ -152,7 +152,7 @@ def _work(spec: TaskSpec) -> list[tuple[str, str]]:
     rounds, training = spec.rounds, spec.training
     most = datetime.timedelta(seconds=spec.windows.longest(rounds.rounds))
     return [
-        ("runs", f"{spec.model.name}, {spec.size_in_words}{_origin(spec)}, and no code"),
+        ("runs", f"{spec.model.name}, {spec.in_words.size}{_origin(spec)}, and no code"),
         ("starts from", spec.start.in_words),
         ("on", spec.data.in_words),
         (
@@ -181,7 +181,7 @@ def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
     if spec.statistics == "exact":
         once += f"; exactly, without noise: {spec.data.summed}, {seen}"
     if spec.summary is not None:
-        once += f"; {spec.summary_in_words}, {seen}"
+        once += f"; {spec.in_words.summary}, {seen}"
     if spec.counts_exactly:
         once += f". Together with another task's, of nearly the same {things}, they can reveal single {things}"
     return [
@@ -205,7 +205,7 @@ def _money(money: MoneySpec, pool: int) -> list[tuple[str, str]]:
 
 
 def _sale(spec: TaskSpec) -> list[tuple[str, str]]:
-    return [("for sale", f"the finished model: {spec.sale_in_words}")] if spec.sale else []
+    return [("for sale", f"the finished model: {spec.in_words.sale}")] if spec.sale else []
 
 
 def show_hospital(folder: Path) -> None:

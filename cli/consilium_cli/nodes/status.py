@@ -106,7 +106,7 @@ def show_own_tasks(found: Standing, words: Words) -> None:
 
 def for_sale(spec: TaskSpec) -> str:
     """The terms by which a task's model may be sold, on a line of their own; "" without."""
-    return f"\nfor sale: {spec.sale_in_words}" if spec.sale else ""
+    return f"\nfor sale: {spec.in_words.sale}" if spec.sale else ""
 
 
 def stand(state: TaskState) -> str:

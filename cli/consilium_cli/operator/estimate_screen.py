@@ -48,7 +48,7 @@ def _show_model(task: Task, found: Estimate) -> None:
     layout, rounds = spec.update_layout, spec.rounds
     typer.echo(f"{spec.name}: valid. keccak256 {task.digest}")
     asked = f"{len(spec.data.classes)} classes" if spec.data.classes else shown(spec.data.asked.in_words)
-    typer.echo(f"  {spec.size_in_words} of a {spec.model.name} model, data of kind {spec.data.kind}, {asked}")
+    typer.echo(f"  {spec.in_words.size} of a {spec.model.name} model, data of kind {spec.data.kind}, {asked}")
     typer.echo(
         f"  {rounds.rounds} rounds after the statistics, {rounds.min_hospitals} to {rounds.max_hospitals} hospitals in"
         f" {rounds.cohorts} cohort(s), {spec.judging.seats} seats for {spec.judging.max_voters} voters,"
@@ -80,7 +80,7 @@ def _show_model(task: Task, found: Estimate) -> None:
 def _show_privacy(task: Task) -> None:
     spec = task.spec
     if spec.summary is not None:
-        typer.echo(f"  round 0 publishes {spec.summary_in_words}")
+        typer.echo(f"  round 0 publishes {spec.in_words.summary}")
     if spec.privacy is None:
         typer.echo("  not private: nothing bounds what updates reveal about a hospital's rows")
         return
@@ -112,7 +112,7 @@ def _show_money(spec: TaskSpec, found: Estimate) -> None:
         f" {tokens(found.hospitals_pay.one)}, one of {spec.judging.seats} seats {tokens(found.voters_pay.one)}"
     )
     if spec.sale is not None:
-        typer.echo(f"  the finished model may be sold: {spec.sale_in_words}")
+        typer.echo(f"  the finished model may be sold: {spec.in_words.sale}")
 
 
 def _show_gas(spec: TaskSpec, found: Estimate, chain: ChainTerms | None) -> None:

@@ -31,7 +31,7 @@ def suite(spec: PluginSpec, data: TableSchema | ImageSchema, findings: Findings)
 
     def builds() -> str:
         findings.task = _task_of(spec, data, first.described())
-        return findings.task.size_in_words
+        return findings.task.in_words.size
 
     yield "it is built without files, keys and network, and fits a task", builds
     if findings.task is None:

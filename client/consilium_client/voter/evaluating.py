@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 from consilium_chain.ledger.structs import INVALID_SCORE, RoundState, ballot_size, members
-from consilium_chain.tasks.task_spec import MICRO
+from consilium_chain.tasks.limits import MICRO
 from consilium_zk.evaluation import BATCH_ROWS, batch_count
 from eth_utils.crypto import keccak
 from numpy.typing import NDArray

@@ -101,7 +101,7 @@ def _run(options: DemoOptions, starter: Starter, console: Console) -> DemoResult
     rows = ", ".join(f"{name} {len(frame)}" for name, frame in zip(data.hospital_names, data.hospitals, strict=True))
     screen.say(
         f"  rows by hospital: {rows}; held out by {len(data.held_out)} voters: {sum(map(len, data.held_out))};"
-        f" {spec.size_in_words}"
+        f" {spec.in_words.size}"
     )
     with ExitStack() as stack:
         screen.begin("starting a local chain, deploying the contracts, funding the accounts")

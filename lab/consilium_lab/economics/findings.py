@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from consilium_chain.tasks.task_spec import MICRO
+from consilium_chain.tasks.limits import MICRO
 
 from consilium_lab.economics.closed_form import capture_chance, honest_from_rate
 from consilium_lab.economics.options import Scenario

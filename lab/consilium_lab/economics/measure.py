@@ -13,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from consilium_chain.tasks.task_spec import MICRO, TaskSpec
+from consilium_chain.tasks.limits import MICRO
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_client.data.examples import Examples
 from consilium_client.data.standardise import sums_of
 from consilium_client.models import model_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from consilium_chain.tasks.task_spec import MICRO
+from consilium_chain.tasks.limits import MICRO
 
 from consilium_lab.economics.bank import Conduct, Integers
 from consilium_lab.economics.payoffs import Settled, lower_medians, settle_rounds

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from consilium_chain.settlement.payouts import portion
 from consilium_chain.settlement.round_record import Terms
-from consilium_chain.tasks.task_spec import MICRO
+from consilium_chain.tasks.limits import MICRO
 
 from consilium_lab.errors import LabError
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from consilium_chain.settlement.payouts import portion
-from consilium_chain.tasks.task_spec import MICRO
+from consilium_chain.tasks.limits import MICRO
 
 from consilium_lab.economics.bank import Bank, Conduct
 from consilium_lab.economics.closed_form import aggregator_pay

@@ -10,8 +10,9 @@ from typing import Any
 
 from consilium_chain.ledger.structs import Role
 from consilium_chain.tasks.estimate import estimate
+from consilium_chain.tasks.limits import MICRO
 from consilium_chain.tasks.questions import TITLES
-from consilium_chain.tasks.task_spec import MICRO, section_digests
+from consilium_chain.tasks.task_spec import section_digests
 from consilium_core.units import decimals, tokens
 from consilium_zk.constants import BYTES_PER_BLOB
 

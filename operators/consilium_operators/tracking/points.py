@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from consilium_chain.ledger.structs import DOES_NOT_MATCH, INVALID_SCORE, Phase, members
+from consilium_chain.tasks.limits import MICRO
 from consilium_chain.tasks.money_spec import TOKEN
-from consilium_chain.tasks.task_spec import MICRO
 
 from consilium_operators.watching import Entry
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from consilium_chain.ledger.publishing import Decoys, DisclosedBlob, DisclosedCohort, cohort_commitments
 from consilium_chain.ledger.structs import STATISTICS_ROUND, RoundState, ballot_size, members
 from consilium_chain.rounds.sums import NegatedDelta
-from consilium_chain.tasks.task_spec import PAGE_GAS, settle_gas
+from consilium_chain.tasks.limits import PAGE_GAS, settle_gas
 from consilium_core.logs import emit
 from consilium_zk.blobs import blinders
 from consilium_zk.curve import Commitment

@@ -22,7 +22,7 @@ import httpx
 from consilium_chain.errors import LocalNodeError
 from consilium_chain.rpc.local_node import require_free_port
 from consilium_chain.tasks.judging_spec import MAX_PARTICIPANTS
-from consilium_chain.tasks.task_spec import MAX_BLOBS
+from consilium_chain.tasks.limits import MAX_BLOBS
 from consilium_chain.transport_keys import pem_of
 from consilium_core.children import start_module
 from consilium_core.private_files import write_private_file
