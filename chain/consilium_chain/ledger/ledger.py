@@ -27,8 +27,8 @@ class Ledger:
     """The contract client of one account, or of a reader if the connection has no account.
 
     `tasks` and `token` read, `snapshots` follow tasks, `staking` reads and stakes, `shares` has the parts of finished
-    models, `withdrawal` has the accounts that are paid, `record` and `logs` read events, `messages` are for signing, and
-    `operator`, `hospital`, `voter`, `aggregator` and `phases` send transactions.
+    models, `withdrawal` has the accounts that are paid, `record` and `logs` read events, `messages` are for signing,
+    and `operator`, `hospital`, `voter`, `aggregator` and `phases` send transactions.
     """
 
     def __init__(
