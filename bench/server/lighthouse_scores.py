@@ -21,9 +21,7 @@ FIELDS: Final = {
 }  # fmt: skip
 PATIENCE: Final = 180.0  # seconds for a page
 TRIES: Final = 3  # of a page: Chromium sometimes ends under Lighthouse
-RUNS: Final = (
-    3  # of a page: one run differs from the next by up to 6 points, as Lighthouse's own docs of variability say
-)
+RUNS: Final = 3  # of a page: one run differs from the next by up to 6 points
 
 
 class Lighthouse:

@@ -117,14 +117,14 @@ def _show(found: TaskShares) -> None:
     console = Console(highlight=False, soft_wrap=True)
     if found.terms is None:
         console.print(
-            f"task {found.task}: no terms of sale are on the chain. If its file has a section \\[sale], `consilium shares"
-            " mint` shows them once the task has ended"
+            f"task {found.task}: no terms of sale are on the chain. If its file has a section \\[sale], `consilium"
+            " shares mint` shows them once the task has ended"
         )
         return
     terms = found.terms
     console.print(
-        f"task {found.task}: of each payment the server gets {terms.server} %, the operator {terms.operator} %, trainers"
-        f" {terms.trainers} %, voters {terms.voters} %"
+        f"task {found.task}: of each payment the server gets {terms.server} %, the operator {terms.operator} %,"
+        f" trainers {terms.trainers} %, voters {terms.voters} %"
     )
     if not found.is_minted:
         console.print("its parts are not minted: `consilium shares mint` does it once the task has ended")

@@ -35,10 +35,13 @@ class OperatorError(FaultError):
             "nothing was written: checks of task {task} fail ({failed}). `consilium verify {task} {first}` shows the"
             " values. Try another mirror of the artifacts, or pass --unverified to write the model anyway"
         ),
-        "TaskNotEnded": "nothing was sent: task {task} has not ended: `consilium operator watch {task}` tells when; then run this again",
+        "TaskNotEnded": (
+            "nothing was sent: task {task} has not ended: `consilium operator watch {task}` tells when; then run this"
+            " again"
+        ),
         "NotForSale": (
-            "nothing was sent: the file of task {task} has no section [sale], which its hospitals would have read before"
-            " they joined. Its model cannot be sold"
+            "nothing was sent: the file of task {task} has no section [sale], which its hospitals would have read"
+            " before they joined: its model cannot be sold. Name another task"
         ),
         "SummaryMissing": "the file of task {task} has no [summary], so round 0 counted nothing: name another task",
         "SummaryNotVerified": (

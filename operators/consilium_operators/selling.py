@@ -22,8 +22,8 @@ _GAS_OF_STEP, _GAS_OF_COHORT = 90_000, 6_000
 
 @dataclass(frozen=True)
 class Holding:
-    """`account`: the operator's or a node's. `holder`: the address that has the parts, of a node its pool's. `parts`: of
-    `WHOLE`. `claimable`: in the token's smallest unit.
+    """`account`: the operator's or a node's. `holder`: the address that has the parts, of a node its pool's. `parts`:
+    of `WHOLE`. `claimable`: in the token's smallest unit.
     """
 
     account: str
