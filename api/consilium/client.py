@@ -135,7 +135,7 @@ class Client(Node[HospitalHome]):
             rows = read_examples(self.settings.data, task.spec.data, self.settings.mapping).rows
         except (DataError, ModelError):
             return Membership(ASSUMED_ROWS, True, in_words(task.spec, ASSUMED_ROWS))
-        return self._membership(task, rows)
+        return Membership.of(task.spec, rows, self.settings.held_out)
 
     def program(self, task: JoinedTask) -> list[tuple[str, str]]:
         """A title and a text each: what the task's program takes, gives, holds and costs; none if it has no program.
@@ -293,10 +293,6 @@ class Client(Node[HospitalHome]):
         ledger = self.settings.connect()
         ledger.connection.transactions.witness = AuditLog(self.settings.home / AUDIT_FILE)
         return ledger
-
-    def _membership(self, task: JoinedTask, rows: int) -> Membership:
-        kept = max(1, rows - round(rows * self.settings.held_out))
-        return Membership(kept, False, in_words(task.spec, kept))
 
     def _approved(self) -> tuple[int, ...]:
         """Also those whose approval is withdrawn, and whose bond is still locked."""

@@ -29,7 +29,7 @@ from consilium_core.logs import emit
 
 from consilium.invites import invite_of, way_to
 from consilium.node import entry_of
-from consilium.node_results import Joining
+from consilium.node_results import Joining, Membership
 
 if TYPE_CHECKING:
     from consilium_chain.invites import SignedInvite
@@ -73,7 +73,7 @@ class Join:
         with NamedTemporaryFile(suffix=".crt") as file:
             Path(file.name).write_bytes(authority)
             shut_out = why_shut_out(fleet_address(link), Path(file.name), task_key)
-        risk = client._membership(found, rows)
+        risk = Membership.of(found.spec, rows, client.settings.held_out)
         if not self.confirm(Joining(task, rows, risk, link, shut_out, fitting.remarks, fitting.unneeded)):
             raise ConsentError("NotConfirmed", about=f"task {task}")
         approval = Approval(

@@ -151,6 +151,14 @@ class Membership:
     is_assumed: bool
     in_words: str
 
+    @classmethod
+    def of(cls, spec: TaskSpec, rows: int, held_out: float) -> Membership:
+        """Of a home with so many rows, which keeps this part of them out of training."""
+        from consilium_client.privacy.membership import in_words
+
+        kept = max(1, rows - round(rows * held_out))
+        return cls(kept, False, in_words(spec, kept))
+
 
 @dataclass(frozen=True)
 class Joining:

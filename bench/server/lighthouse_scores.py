@@ -21,6 +21,7 @@ FIELDS: Final = {
 }  # fmt: skip
 PATIENCE: Final = 180.0  # seconds for a page
 TRIES: Final = 3  # of a page: Chromium sometimes ends under Lighthouse
+PHONE_INDEX: Final = 1_000  # Chrome DevTools' own calibration of a mid-tier phone, in Lighthouse's BenchmarkIndex
 RUNS: Final = 3  # of a page: one run differs from the next by up to 6 points
 
 
@@ -32,16 +33,22 @@ class Lighthouse:
     )
 
     def __init__(self) -> None:
+        self.slowdown = 4.0  # of a phone's processor against this one
         INSTALLED.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json", ".npmrc"):
             shutil.copy(PINNED / name, INSTALLED / name)
         command = ["npm", "install", "--no-save", "--loglevel=error", "--no-audit", "--no-fund", "--ignore-scripts"]
         subprocess.run(command, cwd=INSTALLED, check=True, stdin=subprocess.DEVNULL)
 
+    def calibrate(self, url: str) -> None:
+        """Sets the phone's slowdown by this processor. By default it is 4: a slow machine's phone would be slower."""
+        indices = [self._report(url, False)["environment"]["benchmarkIndex"] for _ in range(RUNS)]
+        self.slowdown = round(max(1.0, median(indices) / PHONE_INDEX), 2)
+
     def of(self, url: str, is_phone: bool) -> dict[str, Any]:
         """Medians of `RUNS` runs by `FIELDS`, each of 100; the least performance of the runs; the names of the audits
-        that were not full in any run, but for performance; and Lighthouse's index of this processor: its slow phone is
-        a quarter of it, whatever it is.
+        that were not full in any run, but for performance; Lighthouse's index of this processor; and how many times
+        slower the phone's is.
         """
         runs = [self._report(url, is_phone) for _ in range(RUNS)]
         scores = {
@@ -52,14 +59,16 @@ class Lighthouse:
             "least_performance": min(scores["performance"]),
             "lost": sorted({name for one in runs for name in _lost(one)}),
             "processor_index": round(median(one["environment"]["benchmarkIndex"] for one in runs)),
+            "slowdown": self.slowdown if is_phone else 1,
         }
 
     def _report(self, url: str, is_phone: bool) -> dict[str, Any]:
         script = INSTALLED / "node_modules" / "lighthouse" / "cli" / "index.js"
+        kind = [f"--throttling.cpuSlowdownMultiplier={self.slowdown}"] if is_phone else ["--preset=desktop"]
         command = [
             "node", f"{script}", url, "--output=json", "--quiet",
             f"--only-categories={','.join(FIELDS)}", f"--chrome-path={CHROMIUM}", "--no-enable-error-reporting",
-            "--chrome-flags=--headless=new --no-sandbox", *([] if is_phone else ["--preset=desktop"]),
+            "--chrome-flags=--headless=new --no-sandbox", *kind,
         ]  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "report.json"  # a pipe gets its first 64 KiB alone

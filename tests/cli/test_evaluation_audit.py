@@ -217,9 +217,9 @@ def test_fingerprints_computed_after_the_ballot_are_not_its_own(voted: Voted) ->
 def test_rows_chosen_after_joining_do_not_count(voted: Voted) -> None:
     """The honest voter has committed to others since."""
     address = voted.task.voter_nodes[HONEST].ledger.address
-    assert voted.ledger.record.held_out_root(voted.task.task + 1_000, address) == bytes(32)
-    assert voted.ledger.record.held_out_root(voted.task.task, address) not in (None, bytes(32))
-    assert voted.ledger.record.held_out_root(voted.task.task, voted.task.aggregator.address) is None
+    assert voted.ledger.votes.held_out_root(voted.task.task + 1_000, address) == bytes(32)
+    assert voted.ledger.votes.held_out_root(voted.task.task, address) not in (None, bytes(32))
+    assert voted.ledger.votes.held_out_root(voted.task.task, voted.task.aggregator.address) is None
 
 
 def test_nothing_is_opened_that_was_not_evaluated(voted: Voted, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_voter_joins_votes_and_reveals_again(chain: LocalChain, tmp_path: Path
     assert task.operator.tasks.voters(task.task) == []
     node.poll()
     assert [voter.node for voter in task.operator.tasks.voters(task.task)] == [node.ledger.address]
-    assert node.ledger.record.held_out_root(task.task, node.ledger.address) is not None
+    assert node.ledger.votes.held_out_root(task.task, node.ledger.address) is not None
 
     task.aggregator.aggregator.join(task.task)
     task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())

@@ -16,6 +16,7 @@ from consilium_chain.ledger.shares import ModelShares
 from consilium_chain.ledger.snapshots import Snapshots
 from consilium_chain.ledger.staking import Staking, Token
 from consilium_chain.ledger.tasks import Tasks
+from consilium_chain.ledger.votes import Votes
 from consilium_chain.ledger.withdrawal import WithdrawalAddresses
 from consilium_chain.rounds.beacons import open_beacon
 from consilium_chain.rounds.drand_relays import QUICKNET_RELAYS
@@ -27,8 +28,8 @@ class Ledger:
     """The contract client of one account, or of a reader if the connection has no account.
 
     `tasks` and `token` read, `snapshots` follow tasks, `staking` reads and stakes, `shares` has the parts of finished
-    models, `withdrawal` has the accounts that are paid, `record` and `logs` read events, `messages` are for signing,
-    and `operator`, `hospital`, `voter`, `aggregator` and `phases` send transactions.
+    models, `withdrawal` has the accounts that are paid, `record`, `votes` and `logs` read events, `messages` are for
+    signing, and `operator`, `hospital`, `voter`, `aggregator` and `phases` send transactions.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Ledger:
         self.withdrawal = WithdrawalAddresses(contracts, self.staking)
         self.snapshots = Snapshots(contracts, self.tasks)
         self.logs = ContractEvents(contracts)
-        self.record = Record(contracts, self.logs, self.tasks)
+        self.record, self.votes = Record(contracts, self.logs, self.tasks), Votes(self.logs)
         self.operator = OperatorCalls(contracts)
         self.hospital = HospitalCalls(contracts, self.messages, self.staking)
         self.voter = VoterCalls(contracts, self.messages)

@@ -39,7 +39,7 @@ contract ModelSharesTest is SharesFixture {
             IModelShares.Terms(server, operator, trainers, 100 - server - operator - trainers);
         vm.assume(keccak256(abi.encode(other)) != keccak256(abi.encode(_terms())));
         _start(_file("20", "10", "55", "15"));
-        vm.expectRevert(IModelShares.NotTheFile.selector);
+        vm.expectPartialRevert(IModelShares.NotTheFile.selector);
         modelShares.showTerms(id, HEAD, other);
     }
 
@@ -56,9 +56,9 @@ contract ModelSharesTest is SharesFixture {
 
     function test_showTerms_refusesAFileWithoutTerms() public {
         _start(HEAD);
-        vm.expectRevert(IModelShares.NotTheFile.selector);
+        vm.expectPartialRevert(IModelShares.NotTheFile.selector);
         modelShares.showTerms(id, HEAD, _terms());
-        vm.expectRevert(IModelShares.NotTheFile.selector);
+        vm.expectPartialRevert(IModelShares.NotTheFile.selector);
         modelShares.showTerms(id, "", _terms());
         vm.expectRevert(abi.encodeWithSelector(IModelShares.TermsUnknown.selector, id));
         modelShares.mint(id, 1);
@@ -75,10 +75,10 @@ contract ModelSharesTest is SharesFixture {
             lines[i] = file[HEAD.length + i];
         }
         _start(bytes.concat(head, lines));
-        vm.expectRevert(IModelShares.NotTheFile.selector);
+        vm.expectPartialRevert(IModelShares.NotTheFile.selector);
         modelShares.showTerms(id, head, _terms());
         _start(lines); // a file of nothing else is no task
-        vm.expectRevert(IModelShares.NotTheFile.selector);
+        vm.expectPartialRevert(IModelShares.NotTheFile.selector);
         modelShares.showTerms(id, "", _terms());
     }
 

@@ -175,8 +175,8 @@ def audit(ledger: Ledger, judge: Judge, disclosure: Disclosure, drawn_only: bool
 def _ballot(ledger: Ledger, disclosure: Disclosure) -> Finding:
     task, round_, voter = disclosure.task, disclosure.round, disclosure.voter
     committed, scores = (
-        ledger.record.committed_ballot(task, round_, voter),
-        ledger.record.revealed_scores(task, round_, voter),
+        ledger.votes.committed_ballot(task, round_, voter),
+        ledger.votes.revealed_scores(task, round_, voter),
     )
     if committed is None or scores is None:
         missing = "committed to no ballot" if committed is None else "has not revealed its ballot"
@@ -188,7 +188,7 @@ def _ballot(ledger: Ledger, disclosure: Disclosure) -> Finding:
 
 
 def _rows(ledger: Ledger, judge: Judge, disclosure: Disclosure) -> Finding:
-    committed = ledger.record.held_out_root(disclosure.task, disclosure.voter)
+    committed = ledger.votes.held_out_root(disclosure.task, disclosure.voter)
     count = len(judge.rows)
     if committed is None:
         return Finding(Name.ROWS, False, f"{disclosure.voter} committed to no rows before it joined the task")
@@ -239,7 +239,7 @@ def _evaluation(
     if drawn_only:
         yield Finding(Name.SCORES, None, "not checked: only the drawn batches were evaluated")
         return
-    shown = ledger.record.revealed_scores(disclosure.task, disclosure.round, disclosure.voter)
+    shown = ledger.votes.revealed_scores(disclosure.task, disclosure.round, disclosure.voter)
     if shown is None:
         yield Finding(Name.SCORES, None, "the voter revealed none")
         return

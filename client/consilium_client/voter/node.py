@@ -135,7 +135,7 @@ class VoterNode:
         """Commits on chain to its held-out rows, unless it did before: it cannot choose other rows afterwards."""
         secret = held_out_secret(self.settings.home, self.ledger.folder_name(self.number))
         root = held_out_root(secret, self.judge.rows)
-        if self.ledger.record.held_out_root(self.number, self.ledger.address) != root:
+        if self.ledger.votes.held_out_root(self.number, self.ledger.address) != root:
             self.ledger.voter.commit_held_out(root)
 
     @property

@@ -43,6 +43,7 @@ interface Vm {
     function deployCode(string calldata path, bytes calldata arguments) external returns (address);
     function etch(address target, bytes calldata code) external;
     function expectEmit(address emitter) external;
+    function expectPartialRevert(bytes4 selector) external;
     function expectRevert(bytes calldata data) external;
     function expectRevert(bytes4 selector) external;
     function getCode(string calldata path) external view returns (bytes memory);
