@@ -14,14 +14,12 @@ from consilium_chain.rounds.machine import (
     AsVoter,
     Step,
     View,
-    deadline_passed,
-    dispute_step,
     expected_uploads,
     is_judged,
-    margin,
     may_come,
     next_steps,
 )
+from consilium_chain.rounds.timing import deadline_passed, dispute_step, margin
 from hypothesis import given
 from hypothesis import strategies as st
 

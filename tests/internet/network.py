@@ -189,7 +189,7 @@ class Network:
         for name, home in self.homes.items():
             if task not in home.approved_tasks():
                 approval = Approval(
-                    task_key=self.operator.folder_name(task),
+                    place=self.operator.folder_name(task),
                     spec_hash=params.spec_hash.hex(),
                     approved_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0),
                     superlink=f"{FLEET}:443/{self.superlink_port}" if self.machines else f"{FLEET}:443",

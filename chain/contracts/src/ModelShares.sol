@@ -88,30 +88,30 @@ contract ModelShares is IModelShares, ERC1155 {
     /// @inheritdoc IModelShares
     function mint(uint256 taskId, uint256 steps) external {
         if (!_isKnown(taskId)) revert TermsUnknown(taskId);
-        Minting memory at = _mintings[taskId];
-        if (at.isDone) revert AlreadyMinted(taskId);
+        Minting memory progress = _mintings[taskId];
+        if (progress.isDone) revert AlreadyMinted(taskId);
         ITaskTypes.TaskState memory state = tasks.state(taskId);
         if (state.phase != ITaskTypes.Phase.Ended) revert NotEnded(taskId);
         (address[] memory nodes, uint256 hospitals) = _nodes(taskId);
-        bool isNew = at.next == 0 && at.round == 0 && at.given == 0 && at.trainersEarned == 0;
-        if (isNew) at.round = state.round;
-        while (steps > 0 && at.round != 0) {
-            _count(taskId, at, nodes[at.next], at.next < hospitals);
-            if (++at.next == nodes.length) (at.round, at.next) = (at.round - 1, 0);
+        bool isNew = progress.next == 0 && progress.round == 0 && progress.given == 0 && progress.trainersEarned == 0;
+        if (isNew) progress.round = state.round;
+        while (steps > 0 && progress.round != 0) {
+            _count(taskId, progress, nodes[progress.next], progress.next < hospitals);
+            if (++progress.next == nodes.length) (progress.round, progress.next) = (progress.round - 1, 0);
             --steps;
         }
-        if (at.round == 0 && at.trainersEarned == 0) revert NothingEarned(taskId);
-        while (steps > 0 && at.round == 0 && at.next < nodes.length) {
-            _give(taskId, at, nodes[at.next], at.next < hospitals);
-            ++at.next;
+        if (progress.round == 0 && progress.trainersEarned == 0) revert NothingEarned(taskId);
+        while (steps > 0 && progress.round == 0 && progress.next < nodes.length) {
+            _give(taskId, progress, nodes[progress.next], progress.next < hospitals);
+            ++progress.next;
             --steps;
         }
-        if (at.round == 0 && at.next == nodes.length) {
-            at.isDone = true;
-            _move(address(0), state.operator, taskId, WHOLE - at.given);
+        if (progress.round == 0 && progress.next == nodes.length) {
+            progress.isDone = true;
+            _move(address(0), state.operator, taskId, WHOLE - progress.given);
             emit Minted(taskId);
         }
-        _mintings[taskId] = at;
+        _mintings[taskId] = progress;
     }
 
     /// @dev All that can earn parts: hospitals, then voters.
@@ -125,26 +125,26 @@ contract ModelShares is IModelShares, ERC1155 {
         }
     }
 
-    function _count(uint256 taskId, Minting memory at, address node, bool isTrainer) private {
-        uint256 reward = tasks.explain(taskId, at.round, node).reward;
+    function _count(uint256 taskId, Minting memory progress, address node, bool isTrainer) private {
+        uint256 reward = tasks.explain(taskId, progress.round, node).reward;
         if (reward == 0) return;
         _earned[taskId][node] += reward;
-        if (isTrainer) at.trainersEarned += uint96(reward);
-        else at.votersEarned += uint96(reward);
+        if (isTrainer) progress.trainersEarned += uint96(reward);
+        else progress.votersEarned += uint96(reward);
     }
 
     /// @dev If no voter earned anything, trainers have the voters' percent.
-    function _give(uint256 taskId, Minting memory at, address node, bool isTrainer) private {
+    function _give(uint256 taskId, Minting memory progress, address node, bool isTrainer) private {
         uint256 earned = _earned[taskId][node];
         if (earned == 0) return;
         delete _earned[taskId][node];
         Terms memory terms = _terms[taskId];
         uint256 percent = isTrainer ? terms.trainers : terms.voters;
-        if (at.votersEarned == 0) percent += terms.voters;
-        uint256 all = isTrainer ? at.trainersEarned : at.votersEarned;
+        if (progress.votersEarned == 0) percent += terms.voters;
+        uint256 all = isTrainer ? progress.trainersEarned : progress.votersEarned;
         uint256 parts = WHOLE * percent * earned / (all * (PERCENT - terms.server));
         if (parts == 0) return;
-        at.given += uint96(parts);
+        progress.given += uint96(parts);
         _move(address(0), poolAddress(node, isTrainer ? IStaking.Role.Hospital : IStaking.Role.Voter), taskId, parts);
     }
 

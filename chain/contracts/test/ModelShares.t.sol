@@ -92,12 +92,12 @@ contract ModelSharesTest is SharesFixture {
         uint256 given;
         for (uint256 i = 0; i < HOSPITALS; ++i) {
             uint256 parts = modelShares.balanceOf(_poolOf(i), id);
-            vm.assertEq(parts, WHOLE * 55 * _earned(_hospital(i)) / (trainers * 80));
+            vm.assertEq(parts, WHOLE * 55 * _rewardsOf(_hospital(i)) / (trainers * 80));
             given += parts;
         }
         for (uint256 i = 0; i < VOTERS; ++i) {
             uint256 parts = modelShares.balanceOf(_poolOfVoter(i), id);
-            vm.assertEq(parts, WHOLE * 15 * _earned(_voter(i)) / (voters * 80));
+            vm.assertEq(parts, WHOLE * 15 * _rewardsOf(_voter(i)) / (voters * 80));
             given += parts;
         }
         uint256 rest = modelShares.balanceOf(OPERATOR, id);
@@ -163,20 +163,21 @@ contract ModelSharesTest is SharesFixture {
         vm.assertGt(modelShares.balanceOf(OPERATOR, id), 0);
     }
 
-    /// @dev All voters are far from the median in the first round, and reveal nothing in the second.
+    /// @dev The task pays its voters nothing.
     function test_mint_leavesUnpaidVotersPercentToTrainers() public {
         ITaskTypes.TaskParams memory params = _params();
         params.specHash = keccak256(_file("20", "10", "55", "15"));
-        (params.rounds, params.voterShareBps, params.hospitalShareBps) = (1, 0, 9_000);
+        (params.voterShareBps, params.hospitalShareBps) = (0, 9_000);
         _propose(params);
         _joinAll();
         _runTraining();
         _runRound(3_000);
+        _runRound(1_000);
         modelShares.showTerms(id, HEAD, _terms());
         modelShares.mint(id, 1_000);
         for (uint256 i = 0; i < HOSPITALS; ++i) {
             uint256 parts = modelShares.balanceOf(_poolOf(i), id);
-            vm.assertEq(parts, WHOLE * 70 * _earned(_hospital(i)) / (_sumOf(true) * 80));
+            vm.assertEq(parts, WHOLE * 70 * _rewardsOf(_hospital(i)) / (_sumOf(true) * 80));
         }
     }
 
@@ -368,7 +369,7 @@ contract ModelSharesTest is SharesFixture {
 
     function _sumOf(bool isTrainers) private view returns (uint256 sum) {
         for (uint256 i = 0; i < (isTrainers ? HOSPITALS : VOTERS); ++i) {
-            sum += _earned(isTrainers ? _hospital(i) : _voter(i));
+            sum += _rewardsOf(isTrainers ? _hospital(i) : _voter(i));
         }
     }
 
@@ -393,7 +394,7 @@ contract ModelSharesTest is SharesFixture {
     }
 
     function _isNear(uint256 left, uint256 right) private pure {
-        vm.assertLe(left, right + 2);
-        vm.assertLe(right, left + 2);
+        vm.assertLe(left, right + 1e8); // a pool keeps what it cannot divide among its shares
+        vm.assertLe(right, left + 1e8);
     }
 }

@@ -82,8 +82,7 @@ contract SharesMoneyGasTest is SharesGasFixture {
     }
 
     function test_transfer() public {
-        bytes memory data =
-            abi.encodeCall(modelShares.safeTransferFrom, (OPERATOR, STRANGER, id, 1_000, ""));
+        bytes memory data = abi.encodeCall(modelShares.safeTransferFrom, (OPERATOR, STRANGER, id, 1_000, ""));
         vm.assertLe(_measure("safeTransferFrom, to a new holder", OPERATOR, data), 150_000);
     }
 }

@@ -66,7 +66,7 @@ abstract contract SharesFixture is Fixture {
     }
 
     /// @dev All rewards of the task, as `explain` gives them.
-    function _earned(address account) internal view returns (uint256 sum) {
+    function _rewardsOf(address account) internal view returns (uint256 sum) {
         for (uint256 round = 0; round <= _round(); ++round) {
             sum += tasks.explain(id, round, account).reward;
         }
