@@ -43,7 +43,7 @@ contract ModelShares is IModelShares, ERC1155 {
     constructor(IERC20 token_, IStaking staking_, ITasks tasks_) ERC1155("") {
         (token, staking, tasks, _till) = (token_, staking_, tasks_, new Till(token_));
         // Staking pulls the rewards that this contract names, and nothing else.
-        token_.approve(address(staking_), type(uint256).max);
+        token_.forceApprove(address(staking_), type(uint256).max);
     }
 
     // Terms.
@@ -158,12 +158,13 @@ contract ModelShares is IModelShares, ERC1155 {
 
     /// @inheritdoc IModelShares
     function split(uint256 taskId, address server) external returns (uint256 amount, uint256 fee) {
-        Till till = Till(tillOf(taskId, server));
-        if (address(till).code.length == 0) Clones.cloneDeterministic(address(_till), _salt(taskId, server));
-        amount = till.empty();
+        address till = tillOf(taskId, server);
+        if (till.code.length == 0) till = Clones.cloneDeterministic(address(_till), _salt(taskId, server));
+        amount = token.balanceOf(till);
         fee = amount * _terms[taskId].server / PERCENT;
         emit Split(taskId, server, amount, fee);
         _add(taskId, server, amount - fee);
+        Till(till).empty(amount);
         if (fee > 0) token.safeTransfer(server, fee);
     }
 
@@ -199,7 +200,7 @@ contract ModelShares is IModelShares, ERC1155 {
         Account storage account = _accounts[taskId][holder];
         amount = account.earnedX64 / WHOLE;
         if (amount == 0) revert NothingToClaim(taskId, holder);
-        account.earnedX64 -= amount * WHOLE;
+        account.earnedX64 %= WHOLE;
         emit Claimed(taskId, holder, amount);
     }
 

@@ -18,10 +18,9 @@ contract Till {
         (_token, _modelShares) = (token, msg.sender);
     }
 
-    /// @notice Hands over all tokens. Returns their amount.
-    function empty() external returns (uint256 amount) {
+    /// @notice Hands over `amount` of tokens.
+    function empty(uint256 amount) external {
         if (msg.sender != _modelShares) revert OnlyModelShares(msg.sender);
-        amount = _token.balanceOf(address(this));
         _token.safeTransfer(_modelShares, amount);
     }
 }

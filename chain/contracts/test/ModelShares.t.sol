@@ -341,7 +341,7 @@ contract ModelSharesTest is SharesFixture {
         token.transfer(till, 1_000);
         vm.prank(STRANGER);
         vm.expectRevert(abi.encodeWithSelector(Till.OnlyModelShares.selector, STRANGER));
-        Till(till).empty();
+        Till(till).empty(1);
     }
 
     /// @dev All of a payment can be the holders', and nearly all the server's.

@@ -4,7 +4,7 @@ pragma solidity ^0.8.28;
 import {IStaking} from "./IStaking.sol";
 
 /// @title The parts of a finished model that each party of its task earned, and the money that they bring.
-/// @notice The token's id is the task's number, and the parts of a task are always `WHOLE`. The operator has its percent
+/// @notice The token's id is the task's number, and the parts of a task are always 2^64. The operator has its percent
 ///         of them. Trainers share theirs by what they earned in the task's rounds (`ITaskSettlement.explain`), and so
 ///         do voters. All divisions round down, and the operator gets the rest.
 ///
@@ -75,7 +75,6 @@ interface IModelShares {
         external
         returns (uint256 amount);
 
-    function WHOLE() external view returns (uint256);
     function termsOf(uint256 taskId) external view returns (Terms memory);
     function minting(uint256 taskId) external view returns (Minting memory);
     /// @notice The holder of a node's parts. No key belongs to this address, so the parts cannot be moved: they are the
