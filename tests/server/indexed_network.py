@@ -95,8 +95,9 @@ class IndexedNetwork:
         self.url = url or f"sqlite:///{folder / 'index.sqlite'}"
         self.engine = open_engine(self.url)
         self.store = ArtifactStore(folder / "artifacts")
-        contracts = ("token", "staking", "beacon", "tasks", "shares", "sponsored")
-        self.deployment = Deployment(CHAIN_ID, 0, *map(account, contracts))
+        names = ("token", "staking", "beacon", "tasks", "shares", "sponsored")
+        token, staking, beacon, tasks, shares, sponsored = map(account, names)
+        self.deployment = Deployment(CHAIN_ID, 0, token, staking, beacon, tasks, shares, sponsored)
         self.deployment.write(folder / "deployment.json")
         self.block, self.log, self.fork = 0, 0, 0
         self.pools: dict[tuple[str, int], dict[str, Any]] = {}
