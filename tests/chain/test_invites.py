@@ -120,8 +120,8 @@ def test_further_shards_are_signed_too(made: Made) -> None:
             SignedInvite.parse(json.dumps(tree | {"shards": shards}).encode())
 
 
-def test_an_invite_to_one_task_is_as_programs_without_shards_wrote_it(made: Made) -> None:
-    """The vector is such a program's link. Its signature still holds, and such a program reads today's files."""
+def test_an_invite_to_one_task_shows_nothing_of_shards(made: Made) -> None:
+    """The vector's signature still holds: what invites to several tasks have leaves no trace in its bytes."""
     raw = VECTOR.read_bytes()
     held = SignedInvite.parse(raw)
     assert (held.task, held.shards, held.name) == (3, (), "Charité")

@@ -82,6 +82,10 @@ def same_but(left: bytes, right: bytes, ranges: Iterable[tuple[int, int]]) -> bo
     return masked[0] == masked[1]
 
 
+# These store an address that a trial run of their constructors cannot know: their own, or that of what they create.
+STORING_OWN: tuple[ContractName, ...] = ("ConsiliumToken", "TaskRegistry", "ModelShares", "SponsoredAccount")
+
+
 def verify_code(node: DeployNode, name: ContractName, address: str, creation: bytes) -> None:
     """Raises DeployFailed (CodeMismatch) unless the compiled code is there with the immutables of `creation`."""
     artifact = contract_artifact(name)
@@ -90,8 +94,7 @@ def verify_code(node: DeployNode, name: ContractName, address: str, creation: by
         raise DeployFailed("CodeMismatch", contract=name, address=address, why="no contract has this address")
     if not same_but(found, compiled, artifact.immutables):
         raise DeployFailed("CodeMismatch", contract=name, address=address, why="its code is not the compiled code")
-    # These store their own address, which a trial run of their constructors cannot know.
-    if name not in ("ConsiliumToken", "TaskRegistry", "SponsoredAccount") and found != node.runtime_of(creation):
+    if name not in STORING_OWN and found != node.runtime_of(creation):
         why = "its constructor had other arguments"
         raise DeployFailed("CodeMismatch", contract=name, address=address, why=why)
 
