@@ -171,8 +171,9 @@ contract ModelShares is IModelShares, ERC1155 {
     /// @dev Counts money that is here, or comes within this call.
     function _add(uint256 taskId, address payer, uint256 amount) private {
         if (!_mintings[taskId].isDone) revert NotMinted(taskId);
-        if (amount == 0) revert AmountIsZero();
-        uint256 total = paid[taskId] + amount;
+        uint256 before = paid[taskId];
+        uint256 total = before + amount;
+        if (total <= before) revert AmountIsZero();
         paid[taskId] = total;
         emit Paid(taskId, payer, amount, total);
     }
