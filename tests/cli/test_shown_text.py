@@ -79,14 +79,10 @@ def test_a_task_shows_the_terms_of_a_sale_and_its_epsilon(screen: Console) -> No
     private = "[privacy]\nepsilon = 3.0\nmax_grad_norm = 1.0\n"
     spec = parse_task_spec(f"{HOSTILE}{private}{SALE}".encode())
     terms = "of each payment the server gets 20 %, the operator 10 %, trainers 55 %, voters 15 %"
-    for show in (
-        lambda: print_task(screen, JoinedTask(1, spec, task.params), state, program=[]),
-        lambda: print_spec(screen, spec),
-    ):
-        before = len(said(screen))
-        show()
-        shown = " ".join(said(screen)[before:].split())
-        assert f"for sale the finished model: {terms}; buyers see that epsilon was 3" in shown
+    print_task(screen, JoinedTask(1, spec, task.params), state, program=[])
+    print_spec(screen, spec)
+    shown = " ".join(said(screen).split())
+    assert shown.count(f"for sale the finished model: {terms}; buyers see that epsilon was 3") == 2
     assert terms in HOSPITAL.summary(spec)
     assert terms in VOTER.summary(spec)
     assert "sale" not in HOSPITAL.summary(task.spec) + VOTER.summary(task.spec)
