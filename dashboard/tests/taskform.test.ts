@@ -80,7 +80,10 @@ test('terms of a sale are left out, or four whole numbers', () => {
     keys.map(() => 'number'),
   ])
   const typed = ['20', '10', '55', '15']
-  const sale = keys.reduce((section, key, at) => withKey(section, key, numberOf(typed[at] ?? '')), asForm(kind.of, {}, ''))
+  const sale = keys.reduce(
+    (section, key, at) => withKey(section, key, numberOf(typed[at] ?? '')),
+    asForm(kind.of, {}, ''),
+  )
   // The server writes the file of this document, with these lines at its end.
   expect(JSON.stringify(withKey({ name: 'a task' }, 'sale', sale))).toBe(
     '{"name":"a task","sale":{"server_percent":20,"operator_percent":10,"trainers_percent":55,"voters_percent":15}}',
