@@ -63,7 +63,7 @@ VOLUMES: list[tuple[str, Callable[[World], list[str]], str]] = [
         "imagesTr/b_0000: this file of a channel is missing",
     ),
     (
-        "mask and image cover different places",
+        "mask and image cover different regions",
         cases(affine=AFFINE + np.eye(4, k=3)),
         "imagesTr/a_0000.nii: the file does not cover the same region as another one of its case",
     ),

@@ -118,12 +118,19 @@ def _references(deployment: Deployment) -> _Reads:
     ]
 
 
+def _of_till(node: DeployNode, deployment: Deployment) -> _Reads:
+    """The references of the code of all tills, which ModelShares deployed: other code could keep payments."""
+    till = str(node.read("ModelShares", deployment.model_shares, "till"))
+    return [("Till", till, "token", deployment.token), ("Till", till, "modelShares", deployment.model_shares)]
+
+
 def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, registry: str, settlement: str) -> None:
     """Raises DeployFailed (WiringWrong) for the first value that differs from the deployment."""
     token, staking, beacon, tasks = deployment.token, deployment.staking, deployment.beacon, deployment.tasks
     kind = deployment.beacon_kind
     expected: _Reads = [
         *_references(deployment),
+        *_of_till(node, deployment),
         ("Staking", staking, "unbondingPeriod", network.unbonding),
         ("Staking", staking, "vestingPeriod", network.vesting),
         (kind, beacon, "lookahead", network.beacon.lookahead),
@@ -151,6 +158,9 @@ def verify_wiring(node: DeployNode, network: Network, deployment: Deployment, re
         found = node.read(name, address, what)
         if found != value:
             raise DeployFailed("WiringWrong", field=f"{name}.{what}", found=str(found), expected=str(value))
+    till = str(node.read("ModelShares", deployment.model_shares, "till"))
+    if code_at(node, "Till", till) is not Code.SAME:
+        raise DeployFailed("CodeMismatch", contract="Till", address=till, why="its code is not the compiled code")
 
 
 class Code(StrEnum):
@@ -177,6 +187,8 @@ def codes_at(node: DeployNode, deployment: Deployment) -> dict[ContractName, Cod
         further: dict[ContractName, str] = {"TaskRegistry": "registry", "TaskSettlement": "settlement"}
         for name, what in further.items():
             found[name] = code_at(node, name, str(node.read("Tasks", deployment.tasks, what)))
+    if found["ModelShares"] is Code.SAME:
+        found["Till"] = code_at(node, "Till", str(node.read("ModelShares", deployment.model_shares, "till")))
     return found
 
 
@@ -193,6 +205,6 @@ def strangers_of(node: DeployNode, deployment: Deployment) -> list[str]:
     """
     return [
         f"{name}.{what}"
-        for name, address, what, expected in _references(deployment)
+        for name, address, what, expected in [*_references(deployment), *_of_till(node, deployment)]
         if str(node.read(name, address, what)).lower() != str(expected).lower()
     ]

@@ -19,6 +19,7 @@ ContractName = Literal[
     "TaskSettlement",
     "Tasks",
     "ModelShares",
+    "Till",
     "SponsoredAccount",
 ]
 CONTRACT_NAMES: tuple[ContractName, ...] = get_args(ContractName)

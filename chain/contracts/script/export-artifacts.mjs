@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url'
 
 // Tasks last: make takes its file as the sign that all are there.
 const CONTRACTS = [
-  'ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'DrandBeacon', 'TaskRegistry', 'TaskSettlement', 'ModelShares', 'SponsoredAccount',
-  'Tasks',
+  'ConsiliumToken', 'Staking', 'PrevrandaoBeacon', 'DrandBeacon', 'TaskRegistry', 'TaskSettlement', 'ModelShares', 'Till',
+  'SponsoredAccount', 'Tasks',
 ]
 // A contract that delegates to another answers for all: callers need the one interface.
 const DELEGATES = { Tasks: ['TaskRegistry', 'TaskSettlement'] }

@@ -32,7 +32,8 @@ contract ModelShares is IModelShares, ERC1155 {
     IERC20 public immutable token;
     IStaking public immutable staking;
     ITasks public immutable tasks;
-    Till private immutable _till;
+    /// @notice The code of all tills.
+    Till public immutable till;
 
     mapping(uint256 taskId => Terms) private _terms;
     mapping(uint256 taskId => Minting) private _mintings;
@@ -41,7 +42,7 @@ contract ModelShares is IModelShares, ERC1155 {
     mapping(uint256 taskId => mapping(address holder => Account)) private _accounts;
 
     constructor(IERC20 token_, IStaking staking_, ITasks tasks_) ERC1155("") {
-        (token, staking, tasks, _till) = (token_, staking_, tasks_, new Till(token_));
+        (token, staking, tasks, till) = (token_, staking_, tasks_, new Till(token_));
         // Staking pulls the rewards that this contract names, and nothing else.
         token_.forceApprove(address(staking_), type(uint256).max);
     }
@@ -158,13 +159,13 @@ contract ModelShares is IModelShares, ERC1155 {
 
     /// @inheritdoc IModelShares
     function split(uint256 taskId, address server) external returns (uint256 amount, uint256 fee) {
-        address till = tillOf(taskId, server);
-        if (till.code.length == 0) till = Clones.cloneDeterministic(address(_till), _salt(taskId, server));
-        amount = token.balanceOf(till);
+        address own = tillOf(taskId, server);
+        if (own.code.length == 0) own = Clones.cloneDeterministic(address(till), _salt(taskId, server));
+        amount = token.balanceOf(own);
         fee = amount * _terms[taskId].server / PERCENT;
         emit Split(taskId, server, amount, fee);
         _add(taskId, server, amount - fee);
-        Till(till).empty(amount);
+        Till(own).empty(amount);
         if (fee > 0) token.safeTransfer(server, fee);
     }
 
@@ -241,7 +242,7 @@ contract ModelShares is IModelShares, ERC1155 {
 
     /// @inheritdoc IModelShares
     function tillOf(uint256 taskId, address server) public view returns (address) {
-        return Clones.predictDeterministicAddress(address(_till), _salt(taskId, server));
+        return Clones.predictDeterministicAddress(address(till), _salt(taskId, server));
     }
 
     function _salt(uint256 taskId, address server) private pure returns (bytes32) {

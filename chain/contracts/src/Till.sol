@@ -10,17 +10,17 @@ contract Till {
 
     error OnlyModelShares(address caller);
 
-    IERC20 private immutable _token;
-    address private immutable _modelShares;
+    IERC20 public immutable token;
+    address public immutable modelShares;
 
     /// @dev `ModelShares` deploys it. Its clones run this code, and so have these two values, too.
-    constructor(IERC20 token) {
-        (_token, _modelShares) = (token, msg.sender);
+    constructor(IERC20 token_) {
+        (token, modelShares) = (token_, msg.sender);
     }
 
     /// @notice Hands over `amount` of tokens.
     function empty(uint256 amount) external {
-        if (msg.sender != _modelShares) revert OnlyModelShares(msg.sender);
-        _token.safeTransfer(_modelShares, amount);
+        if (msg.sender != modelShares) revert OnlyModelShares(msg.sender);
+        token.safeTransfer(modelShares, amount);
     }
 }
