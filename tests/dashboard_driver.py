@@ -45,7 +45,7 @@ HELD = 1_000 * TOKEN
 POOL = 600
 
 
-class Testbed:
+class Rig:
     """A network that has played a task, a browser, and accounts with tokens."""
 
     def __init__(self, running: Up, browser: Browser) -> None:
@@ -114,19 +114,19 @@ class Testbed:
 
 
 class Network(LocalChain):
-    """The testbed's chain, so that a task can be played on it by hand."""
+    """The rig's chain, so that a task can be played on it by hand."""
 
-    def __init__(self, testbed: Testbed) -> None:
-        self.url = testbed.chain_url
-        self.deployment = testbed.deployment
-        self.treasury = testbed.treasury
+    def __init__(self, rig: Rig) -> None:
+        self.url = rig.chain_url
+        self.deployment = rig.deployment
+        self.treasury = rig.treasury
         self.accounts = {}
 
     def ledger(self, key: str | bytes) -> Ledger:
         return Ledger(Connection(self.url, Account.from_key(key)), self.deployment)
 
     def staked(self, role: Role, count: int, bond: int = BOND) -> list[Ledger]:
-        """With the bond and no more: `Testbed.node`, which is the one with the most stake, stays another."""
+        """With the bond and no more: `Rig.node`, which is the one with the most stake, stays another."""
         found = [self.funded(bond) for _ in range(count)]
         for ledger in found:
             ledger.staking.stake(role, bond)
@@ -135,56 +135,54 @@ class Network(LocalChain):
         return found
 
 
-def wallet_of(testbed: Testbed, ledger: Ledger) -> Wallet:
+def wallet_of(rig: Rig, ledger: Ledger) -> Wallet:
     account = ledger.connection.account
     assert account is not None
-    return Wallet(testbed.chain_url, account)
+    return Wallet(rig.chain_url, account)
 
 
-def task_file(testbed: Testbed, name: str, **replaced: str) -> str:
+def task_file(rig: Rig, name: str, **replaced: str) -> str:
     """The first task's, of another name and pool."""
-    first = testbed.running.get("/v1/tasks/1")["spec_hash"]
-    text = httpx.get(f"{testbed.url}/v1/artifacts/files/{first}", timeout=20).raise_for_status().text
+    first = rig.running.get("/v1/tasks/1")["spec_hash"]
+    text = httpx.get(f"{rig.url}/v1/artifacts/files/{first}", timeout=20).raise_for_status().text
     for field, value in ({"name": f'"{name}"', "pool": str(POOL)} | replaced).items():
         text, count = re.subn(rf"^{field} = .*$", f"{field} = {value}", text, count=1, flags=re.MULTILINE)
         assert count == 1, field
     return text
 
 
-def propose(testbed: Testbed, wallet: Wallet, aggregator: str, text: str) -> int:
+def propose(rig: Rig, wallet: Wallet, aggregator: str, text: str) -> int:
     """Not by the page, of an aggregator that does not join: the task stays in Joining."""
     raw = text.encode()
-    number = testbed.ledger(wallet.account).operator.propose(
-        task_params(parse_task_spec(raw), spec_hash(raw), aggregator)
-    )
-    until(lambda: bool(testbed.running.get("/v1/tasks?sort=-task")["items"][0]["task"] >= number), 30)
+    number = rig.ledger(wallet.account).operator.propose(task_params(parse_task_spec(raw), spec_hash(raw), aggregator))
+    until(lambda: bool(rig.running.get("/v1/tasks?sort=-task")["items"][0]["task"] >= number), 30)
     return number
 
 
-def idle_aggregator(testbed: Testbed) -> str:
+def idle_aggregator(rig: Rig) -> str:
     """One that has staked, and joins nothing."""
-    wallet = testbed.wallet(held=5_000 * TOKEN)
-    testbed.ledger(wallet.account).staking.stake(Role.AGGREGATOR, 4_000 * TOKEN)
-    until(lambda: wallet.account.address in str(testbed.running.get("/v1/nodes?role=aggregator&limit=200")), 30)
+    wallet = rig.wallet(held=5_000 * TOKEN)
+    rig.ledger(wallet.account).staking.stake(Role.AGGREGATOR, 4_000 * TOKEN)
+    until(lambda: wallet.account.address in str(rig.running.get("/v1/nodes?role=aggregator&limit=200")), 30)
     return str(wallet.account.address)
 
 
 @pytest.fixture(scope="session")
-def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """One for all files that look at it: a network takes a while."""
     with up(tmp_path_factory.mktemp("network"), "--rounds", "2") as running:  # a chart takes two
         running.wait_for("up")
         running.wait_for("task-ended", task=1)
         running.get_until("/v1/tasks/1/rounds/1", outcome="settled")
         with chromium() as browser:
-            yield Testbed(running, browser)
+            yield Rig(running, browser)
 
 
 @pytest.fixture
-def watched(testbed: Testbed) -> Iterator[Watched]:
+def watched(rig: Rig) -> Iterator[Watched]:
     """A page from which nothing may be asked elsewhere, and whose console must stay empty of errors."""
-    context = context_of(testbed.browser)
-    allowed = {f"127.0.0.1:{testbed.running.port}", f"127.0.0.1:{testbed.running.chain_port}"}
+    context = context_of(rig.browser)
+    allowed = {f"127.0.0.1:{rig.running.port}", f"127.0.0.1:{rig.running.chain_port}"}
     found = Watched(context.new_page(), allowed)
     yield found
     context.close()
@@ -192,8 +190,8 @@ def watched(testbed: Testbed) -> Iterator[Watched]:
     assert found.errors == []
 
 
-def open_page(testbed: Testbed, page: Page, path: str) -> None:
-    page.goto(f"{testbed.url}/#{path}")
+def open_page(rig: Rig, page: Page, path: str) -> None:
+    page.goto(f"{rig.url}/#{path}")
     expect(page.locator("h1")).to_be_visible()
     expect(page.locator(".loading")).to_have_count(0)
 

@@ -13,7 +13,7 @@ import consilium
 import pytest
 from browser_driver import Watched, context_of
 from consilium_verify.audit_report import canonical
-from dashboard_driver import NEEDED, Testbed, connect, flip_a_bit, open_page, violations
+from dashboard_driver import NEEDED, Rig, connect, flip_a_bit, open_page, violations
 from playwright.sync_api import Page, Route, expect
 
 pytestmark = NEEDED
@@ -22,9 +22,9 @@ DONE = 120_000  # milliseconds
 
 
 @pytest.fixture
-def page(testbed: Testbed) -> Iterator[Page]:
+def page(rig: Rig) -> Iterator[Page]:
     """One that may log errors: mirrors fail in it."""
-    context = context_of(testbed.browser)
+    context = context_of(rig.browser)
     yield context.new_page()
     context.close()
 
@@ -38,15 +38,15 @@ def report_of(page: Page) -> dict[str, Any]:
     return found
 
 
-def blobs_of(testbed: Testbed, round_: int) -> set[str]:
-    cohorts = testbed.running.get(f"/v1/tasks/1/rounds/{round_}")["cohorts"]
+def blobs_of(rig: Rig, round_: int) -> set[str]:
+    cohorts = rig.running.get(f"/v1/tasks/1/rounds/{round_}")["cohorts"]
     return {blob["published"] for cohort in cohorts for blob in cohort["blobs"] if blob["published"]}
 
 
-def test_a_whole_task_holds_and_its_report_is_signed(testbed: Testbed, watched: Watched, tmp_path: Path) -> None:
-    page, wallet = watched.page, testbed.wallet(held=0)
+def test_a_whole_task_holds_and_its_report_is_signed(rig: Rig, watched: Watched, tmp_path: Path) -> None:
+    page, wallet = watched.page, rig.wallet(held=0)
     wallet.install(page)
-    open_page(testbed, page, "/tasks/1")
+    open_page(rig, page, "/tasks/1")
     page.get_by_role("link", name="Verify all rounds").click()
     page.get_by_role("button", name="Verify all rounds").focus()
     page.keyboard.press("Enter")
@@ -60,17 +60,17 @@ def test_a_whole_task_holds_and_its_report_is_signed(testbed: Testbed, watched: 
     assert violations(page) == []
     downloaded = tmp_path / "report.json"
     downloaded.write_text(json.dumps(found := report_of(page)))
-    checked = consilium.verify_report(downloaded, rpc=testbed.chain_url, address_book=testbed.running.address_book)
+    checked = consilium.verify_report(downloaded, rpc=rig.chain_url, address_book=rig.running.address_book)
     assert (checked.account, checked.is_contract, checked.is_compared) == (wallet.account.address, False, True)
     report = found["report"]
     assert [one["subject"]["round"] for one in report["rounds"]] == [0, 1, 2]
     for one in report["rounds"]:
         assert (one["verdict"], {check["result"] for check in one["checks"]}) == ("holds", {"holds"})
-        assert blobs_of(testbed, one["subject"]["round"]) <= set(one["inputs"]["blobs"])
+        assert blobs_of(rig, one["subject"]["round"]) <= set(one["inputs"]["blobs"])
 
 
-def test_a_tampered_mirror_fails_its_round_and_a_silent_one_is_no_verdict(testbed: Testbed, page: Page) -> None:
-    tampered, silent = blobs_of(testbed, 1), blobs_of(testbed, 0)
+def test_a_tampered_mirror_fails_its_round_and_a_silent_one_is_no_verdict(rig: Rig, page: Page) -> None:
+    tampered, silent = blobs_of(rig, 1), blobs_of(rig, 0)
 
     def serve(route: Route) -> None:
         blob = route.request.url.rsplit("/", 1)[1]
@@ -82,7 +82,7 @@ def test_a_tampered_mirror_fails_its_round_and_a_silent_one_is_no_verdict(testbe
             route.continue_()
 
     page.context.route("**/v1/artifacts/blobs/*", serve)
-    open_page(testbed, page, "/tasks/1/audit")
+    open_page(rig, page, "/tasks/1/audit")
     page.get_by_role("button", name="Verify all rounds").click()
     expect(page.get_by_text("A check FAILS in: round 1")).to_be_visible(timeout=DONE)
     expect(page.get_by_text("not all could be done in: round 0")).to_be_visible()
@@ -91,12 +91,12 @@ def test_a_tampered_mirror_fails_its_round_and_a_silent_one_is_no_verdict(testbe
     assert {"name": "blobs", "result": "FAILS"}.items() <= rounds[1]["checks"][-1].items()
 
 
-def test_it_can_be_stopped(testbed: Testbed, page: Page) -> None:
+def test_it_can_be_stopped(rig: Rig, page: Page) -> None:
     page.context.route("**/v1/artifacts/blobs/*", lambda route: None)  # which never answers
-    open_page(testbed, page, "/tasks/1/audit")
+    open_page(rig, page, "/tasks/1/audit")
     plan = page.get_by_text("The audit checks 3 rounds and reads")
-    read = [len(blobs_of(testbed, round_)) for round_ in (0, 1, 2)]
-    if any(cohort["is_flipped"] for cohort in testbed.running.get("/v1/tasks/1/rounds/2")["cohorts"]):
+    read = [len(blobs_of(rig, round_)) for round_ in (0, 1, 2)]
+    if any(cohort["is_flipped"] for cohort in rig.running.get("/v1/tasks/1/rounds/2")["cohorts"]):
         read.append(read[1])  # the round before
     expect(plan).to_contain_text(f"reads {sum(read)} blobs of 128 KiB. That takes about")
     page.get_by_role("button", name="Verify all rounds").click()

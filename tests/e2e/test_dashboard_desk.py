@@ -15,7 +15,7 @@ from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.transport_keys import TransportKey
 from consilium_core.units import tokens
-from dashboard_driver import HELD, LOOKS, NEEDED, Network, Testbed, connect, open_page, violations, wallet_of
+from dashboard_driver import HELD, LOOKS, NEEDED, Network, Rig, connect, open_page, violations, wallet_of
 from playwright.sync_api import Page, expect
 from worker_driver import until
 
@@ -23,16 +23,16 @@ pytestmark = NEEDED
 
 
 @pytest.fixture(scope="module")
-def task(testbed: Testbed) -> TaskDriver:
+def task(rig: Rig) -> TaskDriver:
     """A task of nobody but this module, whose hospitals have all committed to statistics."""
-    driver = TaskDriver(Network(testbed), terms={"pool": 400 * TOKEN}).join()
+    driver = TaskDriver(Network(rig), terms={"pool": 400 * TOKEN}).join()
     driver.commit_all([0])
     return driver
 
 
-def desk(testbed: Testbed, page: Page, wallet: Wallet) -> None:
+def desk(rig: Rig, page: Page, wallet: Wallet) -> None:
     wallet.install(page)
-    open_page(testbed, page, "/desk")
+    open_page(rig, page, "/desk")
     connect(page)
 
 
@@ -57,10 +57,10 @@ def free(hospital: Ledger) -> int:
 
 
 @pytest.mark.parametrize("role", [Role.VOTER, Role.HOSPITAL])
-def test_an_account_becomes_a_node(testbed: Testbed, watched: Watched, role: Role) -> None:
-    page, wallet = watched.page, testbed.wallet()
-    mine, title = testbed.ledger(wallet.account), role.name.capitalize()
-    desk(testbed, page, wallet)
+def test_an_account_becomes_a_node(rig: Rig, watched: Watched, role: Role) -> None:
+    page, wallet = watched.page, rig.wallet()
+    mine, title = rig.ledger(wallet.account), role.name.capitalize()
+    desk(rig, page, wallet)
     expect(region(page, "To do")).to_have_count(0)
     register(page, title, "7.5", "200")
     done(page)
@@ -89,10 +89,10 @@ def test_an_account_becomes_a_node(testbed: Testbed, watched: Watched, role: Rol
     expect(card).to_contain_text("5 %, 20 % from")
 
 
-def test_a_withdrawal_address_is_set_by_the_node_and_then_acts_alone(testbed: Testbed, watched: Watched) -> None:
-    page, wallet, cold = watched.page, testbed.wallet(), testbed.wallet()
-    node, owner = testbed.ledger(wallet.account), testbed.ledger(cold.account)
-    desk(testbed, page, wallet)
+def test_a_withdrawal_address_is_set_by_the_node_and_then_acts_alone(rig: Rig, watched: Watched) -> None:
+    page, wallet, cold = watched.page, rig.wallet(), rig.wallet()
+    node, owner = rig.ledger(wallet.account), rig.ledger(cold.account)
+    desk(rig, page, wallet)
     register(page, "Voter", "0", "100")
     done(page)
     card, dialog = region(page, "Voter"), page.get_by_role("dialog", name="Set withdrawal address")
@@ -109,12 +109,12 @@ def test_a_withdrawal_address_is_set_by_the_node_and_then_acts_alone(testbed: Te
     expect(card.get_by_role("button", name="Set withdrawal address")).to_have_count(0)
 
     path = f"/v1/nodes?account={node.address}"
-    until(lambda: [one for one in testbed.running.get(path)["items"] if one["withdrawal_address"]])
-    other = testbed.wallet().account.address
-    with context_of(testbed.browser) as context:
+    until(lambda: [one for one in rig.running.get(path)["items"] if one["withdrawal_address"]])
+    other = rig.wallet().account.address
+    with context_of(rig.browser) as context:
         page = context.new_page()
         cold.install(page)
-        open_page(testbed, page, f"/nodes/{node.address}/voter")
+        open_page(rig, page, f"/nodes/{node.address}/voter")
         stake = region(page, "Stake")
         stake.get_by_role("button", name="Act as this address…").click()
         connect(page)
@@ -134,13 +134,13 @@ def test_a_withdrawal_address_is_set_by_the_node_and_then_acts_alone(testbed: Te
     assert node.withdrawal.of(node.address, Role.VOTER).next is None
 
 
-def test_a_profile_is_signed_by_the_wallet_and_shown_beside_the_address(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
-    desk(testbed, page, wallet)
+def test_a_profile_is_signed_by_the_wallet_and_shown_beside_the_address(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
+    desk(rig, page, wallet)
     register(page, "Hospital", "0", "10")
     done(page)
     account = wallet.account.address
-    until(lambda: testbed.running.get(f"/v1/nodes?account={account}")["items"])
+    until(lambda: rig.running.get(f"/v1/nodes?account={account}")["items"])
     page.get_by_role("button", name="Set the public profile…").click()
     form = region(page, "Profile")
     form.get_by_label("Name").fill("Klinik Süd")
@@ -148,17 +148,17 @@ def test_a_profile_is_signed_by_the_wallet_and_shown_beside_the_address(testbed:
     assert violations(page) == []
     form.get_by_role("button", name="Sign and publish").click()
     expect(form).to_contain_text("The profile is published.")
-    (stored,) = testbed.running.get(f"/v1/profiles?account={account}")["items"]
+    (stored,) = rig.running.get(f"/v1/profiles?account={account}")["items"]
     assert (stored["name"], stored["country"]) == ("Klinik Süd", "DE")
     expect(page.locator("main .account").first).to_contain_text("Klinik Süd")
     expect(page.locator(".figure").filter(has_text="In your wallet")).to_contain_text("990.00 CSL")
 
 
-def test_a_voters_key_is_registered_where_its_key_file_is(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
-    mine = testbed.ledger(wallet.account)
+def test_a_voters_key_is_registered_where_its_key_file_is(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
+    mine = rig.ledger(wallet.account)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    desk(testbed, page, wallet)
+    desk(rig, page, wallet)
     register(page, "Voter")
     done(page)
     card = region(page, "Voter")
@@ -171,12 +171,12 @@ def test_a_voters_key_is_registered_where_its_key_file_is(testbed: Testbed, watc
     expect(card.get_by_role("button", name="Copy")).to_have_count(0)
 
 
-def test_what_is_to_be_done_is_said_with_what_it_costs_not_to(testbed: Testbed, task: TaskDriver) -> None:
+def test_what_is_to_be_done_is_said_with_what_it_costs_not_to(rig: Rig, task: TaskDriver) -> None:
     late, early = task.nodes[1], task.nodes[0]
     pages = []
     for ledger in (early, late, task.aggregator):
-        page = context_of(testbed.browser).new_page()
-        desk(testbed, page, wallet_of(testbed, ledger))
+        page = context_of(rig.browser).new_page()
+        desk(rig, page, wallet_of(rig, ledger))
         pages.append(page)
     todo = [region(page, "To do") for page in pages]
     expect(todo[0]).to_contain_text("Nothing to do now")  # it has committed
@@ -199,25 +199,25 @@ def test_what_is_to_be_done_is_said_with_what_it_costs_not_to(testbed: Testbed, 
         page.context.close()
 
 
-def test_rounds_and_what_they_brought(testbed: Testbed, watched: Watched) -> None:
+def test_rounds_and_what_they_brought(rig: Rig, watched: Watched) -> None:
     """Of a node of the network's own task, whose key is that node's alone: the wallet only says that it is it."""
-    page, wallet = watched.page, testbed.wallet()
-    node = testbed.running.get("/v1/payments?task=1&kind=reward")["items"][0]["account"]
-    earned = testbed.running.get(f"/v1/payments?account={node}&kind=reward")["items"]
+    page, wallet = watched.page, rig.wallet()
+    node = rig.running.get("/v1/payments?task=1&kind=reward")["items"][0]["account"]
+    earned = rig.running.get(f"/v1/payments?account={node}&kind=reward")["items"]
     wallet.account = type("Known", (), {"address": node})()
-    desk(testbed, page, wallet)
+    desk(rig, page, wallet)
     paid = page.get_by_role("table", name="My rewards and slashes")
-    expect(paid.get_by_role("row")).to_have_count(1 + len(testbed.running.get(f"/v1/payments?account={node}")["items"]))
+    expect(paid.get_by_role("row")).to_have_count(1 + len(rig.running.get(f"/v1/payments?account={node}")["items"]))
     for one in earned:
         expect(paid).to_contain_text(tokens(int(one["amount"])))
-    (part,) = [one for one in testbed.running.get("/v1/tasks/1")["participants"] if one["account"] == node]
+    (part,) = [one for one in rig.running.get("/v1/tasks/1")["participants"] if one["account"] == node]
     expect(region(page, "My tasks")).to_contain_text(tokens(int(part["earned"])))
 
 
-def test_no_pool_grows_once_all_have_joined(testbed: Testbed, watched: Watched, task: TaskDriver) -> None:
+def test_no_pool_grows_once_all_have_joined(rig: Rig, watched: Watched, task: TaskDriver) -> None:
     page = watched.page
-    wallet_of(testbed, task.operator).install(page)
-    open_page(testbed, page, f"/tasks/{task.task}")
+    wallet_of(rig, task.operator).install(page)
+    open_page(rig, page, f"/tasks/{task.task}")
     page.get_by_role("button", name="Operate this task…").click()
     connect(page)
     expect(page.get_by_role("button", name="Stop…")).to_be_visible()
@@ -225,20 +225,20 @@ def test_no_pool_grows_once_all_have_joined(testbed: Testbed, watched: Watched, 
     expect(page.get_by_label("Amount")).to_have_count(0)
 
 
-def test_the_bond_of_a_task_that_has_ended_is_released(testbed: Testbed, watched: Watched) -> None:
-    task = TaskDriver(Network(testbed), terms={"pool": 400 * TOKEN})
+def test_the_bond_of_a_task_that_has_ended_is_released(rig: Rig, watched: Watched) -> None:
+    task = TaskDriver(Network(rig), terms={"pool": 400 * TOKEN})
     page, mine = watched.page, task.nodes[0]
     mine.hospital.join(task.task, 10, TransportKey.generate(), NO_KEY)
     task.operator.operator.stop(task.task)
     assert (task.phase, mine.tasks.hospitals(task.task)[0].bond, free(mine)) == (Phase.ENDED, BOND, 0)
-    desk(testbed, page, wallet_of(testbed, mine))
+    desk(rig, page, wallet_of(rig, mine))
     row = region(page, "My tasks").get_by_role("row").filter(has_text=f"{task.task}. ")
     row.get_by_title(f"Release the bond of task {task.task}").click()
     done(page)
     assert (mine.tasks.hospitals(task.task)[0].bond, free(mine)) == (0, BOND)
     expect(row.get_by_role("button")).to_have_count(0)
     (part,) = [
-        one for one in testbed.running.get(f"/v1/tasks/{task.task}")["participants"] if one["account"] == mine.address
+        one for one in rig.running.get(f"/v1/tasks/{task.task}")["participants"] if one["account"] == mine.address
     ]
     assert part["bond"] == "0"
 
@@ -246,19 +246,19 @@ def test_the_bond_of_a_task_that_has_ended_is_released(testbed: Testbed, watched
 # What goes wrong
 
 
-def test_who_is_a_node_already_is_told(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
+def test_who_is_a_node_already_is_told(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
     page.route("**/v1/events", lambda route: route.fulfill(content_type="text/event-stream", body=""))
-    desk(testbed, page, wallet)
+    desk(rig, page, wallet)
     expect(region(page, "Become a node")).to_be_visible()
-    testbed.ledger(wallet.account).staking.register(Role.VOTER, 0, 0)  # in another window, say
+    rig.ledger(wallet.account).staking.register(Role.VOTER, 0, 0)  # in another window, say
     register(page, "Voter")
     expect(page.get_by_role("alert")).to_contain_text("a node of that role already (AlreadyRegistered")
 
 
-def test_what_cannot_be_is_not_sent(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
-    desk(testbed, page, wallet)
+def test_what_cannot_be_is_not_sent(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
+    desk(rig, page, wallet)
     form = region(page, "Become a node")
     button = form.get_by_role("button", name="Register")
     for label, good, bad in (
@@ -273,21 +273,21 @@ def test_what_cannot_be_is_not_sent(testbed: Testbed, watched: Watched) -> None:
         expect(button).to_be_enabled()
 
 
-def test_who_declines_is_no_node(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
-    desk(testbed, page, wallet)
+def test_who_declines_is_no_node(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
+    desk(rig, page, wallet)
     wallet.declines = True
     register(page, "Hospital", stake="10")
     expect(page.get_by_role("alert")).to_contain_text("You declined this")
-    assert not testbed.treasury.staking.is_registered(wallet.account.address, Role.HOSPITAL)
-    assert testbed.treasury.token.balance(wallet.account.address) == HELD
+    assert not rig.treasury.staking.is_registered(wallet.account.address, Role.HOSPITAL)
+    assert rig.treasury.token.balance(wallet.account.address) == HELD
 
 
-def test_without_the_api_stakes_are_there(testbed: Testbed, task: TaskDriver) -> None:
-    context = context_of(testbed.browser)
+def test_without_the_api_stakes_are_there(rig: Rig, task: TaskDriver) -> None:
+    context = context_of(rig.browser)
     page = context.new_page()
     context.route("**/v1/**", lambda route: route.abort())
-    desk(testbed, page, wallet_of(testbed, task.judges[0]))
+    desk(rig, page, wallet_of(rig, task.judges[0]))
     expect(page.get_by_text("duties, tasks and payments are missing")).to_be_visible()
     stake = task.judges[0].staking.stake_of(task.judges[0].address, Role.VOTER)
     expect(region(page, "Voter")).to_contain_text(tokens(stake.free))
@@ -295,11 +295,11 @@ def test_without_the_api_stakes_are_there(testbed: Testbed, task: TaskDriver) ->
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
-def test_it_is_in_nobodys_way(testbed: Testbed, task: TaskDriver, theme: str, width: int) -> None:
-    context = context_of(testbed.browser, theme, width)
+def test_it_is_in_nobodys_way(rig: Rig, task: TaskDriver, theme: str, width: int) -> None:
+    context = context_of(rig.browser, theme, width)
     page = context.new_page()
-    wallet_of(testbed, task.nodes[1]).install(page)
-    open_page(testbed, page, "/desk")
+    wallet_of(rig, task.nodes[1]).install(page)
+    open_page(rig, page, "/desk")
     for is_connected in (False, True):
         if is_connected:
             connect(page)

@@ -21,7 +21,7 @@ from dashboard_driver import (
     HELD,
     NEEDED,
     POOL,
-    Testbed,
+    Rig,
     connect,
     held_back,
     idle_aggregator,
@@ -50,30 +50,28 @@ def write(page: Page, text: str) -> None:
     page.get_by_role("button", name="Check", exact=True).click()
 
 
-def test_an_empty_wallet_is_set_up_and_sends_the_proposal_that_is_filled_in(testbed: Testbed, watched: Watched) -> None:
+def test_an_empty_wallet_is_set_up_and_sends_the_proposal_that_is_filled_in(rig: Rig, watched: Watched) -> None:
     """The network's own hospitals and voters join that task, and play it to its end."""
-    page, wallet = watched.page, testbed.wallet(held=0, ether=0)
+    page, wallet = watched.page, rig.wallet(held=0, ether=0)
     wallet.chain = 1
     wallet.install(page)
-    open_page(testbed, page, "/wallet")
-    expect(page.get_by_role("region", name="The network")).to_contain_text(testbed.deployment.token)
+    open_page(rig, page, "/wallet")
+    expect(page.get_by_role("region", name="The network")).to_contain_text(rig.deployment.token)
     connect(page)
     wallet.declines = True
     page.get_by_role("button", name="Set up my wallet").click()
     expect(page.get_by_role("alert")).to_contain_text("You declined this")
-    assert testbed.treasury.token.balance(wallet.account.address) == 0
+    assert rig.treasury.token.balance(wallet.account.address) == 0
     wallet.declines = False
     page.get_by_role("button", name="Set up my wallet").click()
     expect(page.get_by_text("The account now has 10.000000 ether and 200,000.00 tokens.")).to_be_visible()
     assert violations(page) == []
     assert wallet.chain == wallet.own_chain
-    assert [(one["chainId"], one["rpcUrls"]) for one in wallet.networks] == [
-        (hex(wallet.own_chain), [testbed.chain_url])
-    ]
+    assert [(one["chainId"], one["rpcUrls"]) for one in wallet.networks] == [(hex(wallet.own_chain), [rig.chain_url])]
     assert [(one["address"], one["symbol"], one["decimals"]) for one in wallet.tokens] == [
-        (testbed.deployment.token, "CSL", 18)
+        (rig.deployment.token, "CSL", 18)
     ]
-    assert testbed.treasury.token.balance(wallet.account.address) == 200_000 * TOKEN
+    assert rig.treasury.token.balance(wallet.account.address) == 200_000 * TOKEN
 
     page.get_by_role("link", name="Propose a task").click()
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
@@ -85,25 +83,25 @@ def test_an_empty_wallet_is_set_up_and_sends_the_proposal_that_is_filled_in(test
     told = page.get_by_text(re.compile(r"Task \d+ is proposed"))
     expect(told).to_be_visible()
     number = int(re.findall(r"\d+", told.inner_text())[0])
-    testbed.running.wait_for("task-ended", task=number)
-    assert testbed.running.get_until(f"/v1/tasks/{number}/rounds/2", outcome="settled")["accepted"]
+    rig.running.wait_for("task-ended", task=number)
+    assert rig.running.get_until(f"/v1/tasks/{number}/rounds/2", outcome="settled")["accepted"]
 
 
-def test_no_tokens_are_offered_on_a_chain_that_is_not_for_development(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
-    testbed.serve_config(page, chain_id=11_155_111)
+def test_no_tokens_are_offered_on_a_chain_that_is_not_for_development(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
+    rig.serve_config(page, chain_id=11_155_111)
     wallet.install(page)
-    open_page(testbed, page, "/wallet")
+    open_page(rig, page, "/wallet")
     connect(page)
     expect(page.get_by_text("Add the network")).to_be_visible()
     expect(page.get_by_text("Get test ether and tokens")).to_have_count(0)
 
 
-def test_the_example_holds_and_faults_are_told_one_by_one(testbed: Testbed, watched: Watched) -> None:
+def test_the_example_holds_and_faults_are_told_one_by_one(rig: Rig, watched: Watched) -> None:
     """The dashboard has an example for a server without one."""
     page = watched.page
-    testbed.serve_config(page, example=False)
-    open_page(testbed, page, "/propose")
+    rig.serve_config(page, example=False)
+    open_page(rig, page, "/propose")
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()  # by itself, once one pauses
     costs = page.get_by_role("region", name="Size, privacy and costs")
     expect(costs).to_contain_text("36,846")  # lanes
@@ -121,13 +119,13 @@ def test_the_example_holds_and_faults_are_told_one_by_one(testbed: Testbed, watc
     expect(costs).to_contain_text("few reveals")
 
 
-def test_a_task_is_proposed_by_the_form_and_the_keyboard_alone(testbed: Testbed, watched: Watched) -> None:
+def test_a_task_is_proposed_by_the_form_and_the_keyboard_alone(rig: Rig, watched: Watched) -> None:
     """The stored file is the task that was typed. A reload in the middle loses nothing."""
-    page, wallet = watched.page, testbed.wallet()
-    aggregator = idle_aggregator(testbed)
-    testbed.serve_config(page, example=False)
+    page, wallet = watched.page, rig.wallet()
+    aggregator = idle_aggregator(rig)
+    rig.serve_config(page, example=False)
     wallet.install(page)
-    open_page(testbed, page, "/propose")
+    open_page(rig, page, "/propose")
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
     form = page.get_by_role("form", name="The task, as a form")
 
@@ -174,26 +172,26 @@ def test_a_task_is_proposed_by_the_form_and_the_keyboard_alone(testbed: Testbed,
     told = page.get_by_text(re.compile(r"Task \d+ is proposed"))
     expect(told).to_be_visible()
     number = int(re.findall(r"\d+", told.inner_text())[0])
-    stored = testbed.treasury.tasks.params(number).spec_hash
-    raw = httpx.get(f"{testbed.url}/v1/artifacts/files/0x{stored.hex()}", timeout=20).content
+    stored = rig.treasury.tasks.params(number).spec_hash
+    raw = httpx.get(f"{rig.url}/v1/artifacts/files/0x{stored.hex()}", timeout=20).content
     spec, before = parse_task_spec(raw), parse_task_spec(EXAMPLE.read_bytes())
     wanted = before.model_dump() | {"name": "typed in a form"}
     wanted["rounds"]["rounds"], wanted["money"]["pool"] = 2, POOL
     assert spec.model_dump() == wanted
     assert wallet.asked.count("personal_sign") == 1
-    testbed.ledger(wallet.account).operator.stop(number)
+    rig.ledger(wallet.account).operator.stop(number)
 
 
-def test_a_task_is_proposed_in_steps(testbed: Testbed, watched: Watched) -> None:
+def test_a_task_is_proposed_in_steps(rig: Rig, watched: Watched) -> None:
     """Every field of what is on the chain is what the command line would have proposed."""
-    page, wallet = watched.page, testbed.wallet()
-    aggregator = idle_aggregator(testbed)
+    page, wallet = watched.page, rig.wallet()
+    aggregator = idle_aggregator(rig)
     wallet.install(page)
-    open_page(testbed, page, "/propose")
-    page.get_by_label("Start from").select_option(label=f"task 1, {testbed.running.get('/v1/tasks/1')['name']}")
+    open_page(rig, page, "/propose")
+    page.get_by_label("Start from").select_option(label=f"task 1, {rig.running.get('/v1/tasks/1')['name']}")
     page.get_by_role("button", name="Load").click()
     expect(the_file(page)).to_have_value(re.compile("demo-wdbc"))
-    text = task_file(testbed, "proposed in a browser")
+    text = task_file(rig, "proposed in a browser")
     write(page, text)
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
     page.get_by_label(f"Choose {aggregator}").check()
@@ -212,18 +210,18 @@ def test_a_task_is_proposed_in_steps(testbed: Testbed, watched: Watched) -> None
     store.click()
     expect(page.get_by_text("The server has the file.")).to_be_visible()
     raw = text.encode()
-    stored = httpx.get(f"{testbed.url}/v1/artifacts/files/0x{spec_hash(raw).hex()}", timeout=20)
+    stored = httpx.get(f"{rig.url}/v1/artifacts/files/0x{spec_hash(raw).hex()}", timeout=20)
     assert stored.content == raw
 
     assert violations(page) == []
-    before = testbed.treasury.token.balance(wallet.account.address)
+    before = rig.treasury.token.balance(wallet.account.address)
     pay.click()
     told = page.get_by_text(re.compile(r"Task \d+ is proposed"))
     expect(told).to_be_visible()
     number = int(re.findall(r"\d+", told.inner_text())[0])
-    assert testbed.treasury.tasks.params(number) == task_params(parse_task_spec(raw), spec_hash(raw), aggregator)
-    assert testbed.treasury.tasks.state(number).operator == wallet.account.address
-    assert before - testbed.treasury.token.balance(wallet.account.address) == POOL * TOKEN
+    assert rig.treasury.tasks.params(number) == task_params(parse_task_spec(raw), spec_hash(raw), aggregator)
+    assert rig.treasury.tasks.state(number).operator == wallet.account.address
+    assert before - rig.treasury.token.balance(wallet.account.address) == POOL * TOKEN
     assert wallet.asked.count("personal_sign") == 2  # one declined
 
     the_file(page).press("Control+End")
@@ -234,17 +232,17 @@ def test_a_task_is_proposed_in_steps(testbed: Testbed, watched: Watched) -> None
 
     page.get_by_role("link", name="Open the task").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("proposed in a browser")
-    testbed.ledger(wallet.account).operator.stop(number)
+    rig.ledger(wallet.account).operator.stop(number)
 
 
-def test_what_cannot_be_paid_is_told_before_anything_is_signed(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
+def test_what_cannot_be_paid_is_told_before_anything_is_signed(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
     wallet.install(page)
-    open_page(testbed, page, "/propose")
+    open_page(rig, page, "/propose")
     # More than the aggregator has staked, and than the wallet holds.
-    write(page, task_file(testbed, "too dear", pool="3000", aggregator_bond="900_000"))
+    write(page, task_file(rig, "too dear", pool="3000", aggregator_bond="900_000"))
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
-    page.get_by_label(f"Choose {testbed.node('aggregator')}").check()
+    page.get_by_label(f"Choose {rig.node('aggregator')}").check()
     expect(page.get_by_text("It cannot join before it has them")).to_be_visible()
     connect(page)
     expect(page.get_by_role("alert")).to_contain_text("lacks 2,000.00 tokens")
@@ -253,13 +251,13 @@ def test_what_cannot_be_paid_is_told_before_anything_is_signed(testbed: Testbed,
     assert "personal_sign" not in wallet.asked
 
 
-def test_what_is_not_read_yet_is_not_shown_as_zero(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
-    number = propose(testbed, wallet, idle_aggregator(testbed), task_file(testbed, "not read yet"))
+def test_what_is_not_read_yet_is_not_shown_as_zero(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
+    number = propose(rig, wallet, idle_aggregator(rig), task_file(rig, "not read yet"))
     wallet.install(page)
-    open_page(testbed, page, f"/tasks/{number}")
+    open_page(rig, page, f"/tasks/{number}")
     refund, pool = page.get_by_role("region", name="Refund"), page.get_by_role("form", name="Add to the pool")
-    with held_back(page, f"{testbed.chain_url}/"):
+    with held_back(page, f"{rig.chain_url}/"):
         page.get_by_role("button", name="Operate this task…").click()
         connect(page)
         for one in (refund, pool):
@@ -267,19 +265,17 @@ def test_what_is_not_read_yet_is_not_shown_as_zero(testbed: Testbed, watched: Wa
         expect(refund.get_by_role("button", name="Withdraw")).to_be_disabled()
     expect(refund.get_by_role("definition")).to_contain_text("0.00")
     expect(pool.get_by_role("definition")).to_contain_text(tokens(HELD - POOL * TOKEN))
-    testbed.ledger(wallet.account).operator.stop(number)
+    rig.ledger(wallet.account).operator.stop(number)
 
 
-def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
-    number = propose(
-        testbed, wallet, idle_aggregator(testbed), task_file(testbed, "to be stopped", aggregator_bond="300")
-    )
-    params = testbed.treasury.tasks.params(number)
+def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
+    number = propose(rig, wallet, idle_aggregator(rig), task_file(rig, "to be stopped", aggregator_bond="300"))
+    params = rig.treasury.tasks.params(number)
     room = room_in_pool(params)
     assert room is not None
     wallet.install(page)
-    open_page(testbed, page, f"/tasks/{number}")
+    open_page(rig, page, f"/tasks/{number}")
     page.get_by_role("button", name="Operate this task…").click()
     connect(page)
 
@@ -297,34 +293,34 @@ def test_a_pool_grows_a_task_is_stopped_and_what_is_left_comes_home(testbed: Tes
     assert violations(page) == []
     go.click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
-    assert testbed.treasury.tasks.params(number).pool == params.pool + added
+    assert rig.treasury.tasks.params(number).pool == params.pool + added
     expect(page.locator(".figure").filter(has_text="Paid into the pool")).to_contain_text(tokens(params.pool + added))
 
     page.get_by_role("button", name="Stop…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("The task ends at once")
     dialog.get_by_role("button", name="Cancel").click()
-    assert testbed.treasury.tasks.state(number).phase is Phase.JOINING
+    assert rig.treasury.tasks.state(number).phase is Phase.JOINING
     page.get_by_role("button", name="Stop…").click()
     dialog.get_by_role("button", name="Stop the task").click()
     expect(page.get_by_text("It has ended.")).to_be_visible()
-    assert testbed.treasury.tasks.state(number).phase is Phase.ENDED
+    assert rig.treasury.tasks.state(number).phase is Phase.ENDED
     expect(page.get_by_role("form", name="Add to the pool")).to_have_count(0)
-    held = testbed.treasury.token.balance(wallet.account.address)
+    held = rig.treasury.token.balance(wallet.account.address)
     left = page.get_by_role("region", name="Refund")
     expect(left.get_by_role("definition")).to_contain_text(tokens(params.pool + added))
     left.get_by_role("button", name="Withdraw").click()
     expect(left.get_by_role("definition")).to_have_text(re.compile(r"^0\.00\b"))
     expect(left.get_by_role("button", name="Withdraw")).to_be_disabled()
-    assert testbed.treasury.token.balance(wallet.account.address) == held + params.pool + added
+    assert rig.treasury.token.balance(wallet.account.address) == held + params.pool + added
 
 
-def test_a_model_is_shown_with_its_accuracy_beside_the_start(testbed: Testbed, watched: Watched) -> None:
+def test_a_model_is_shown_with_its_accuracy_beside_the_start(rig: Rig, watched: Watched) -> None:
     page = watched.page
-    open_page(testbed, page, "/tasks/1")
+    open_page(rig, page, "/tasks/1")
     quality = page.get_by_role("region", name="Quality on held-out rows")
     expect(quality).to_contain_text("After round 2 of 2", timeout=60_000)  # derived once the task has ended
-    (model,) = testbed.running.get("/v1/tasks/1/models")["items"]
+    (model,) = rig.running.get("/v1/tasks/1/models")["items"]
     start, _, last = model["measured"]["rounds"]
     assert last["accuracy"] > max(0.9, start["accuracy"])
     figure = quality.locator(".figure").filter(has_text="Accuracy")
@@ -334,25 +330,23 @@ def test_a_model_is_shown_with_its_accuracy_beside_the_start(testbed: Testbed, w
     quality.get_by_text("Show as a table").first.click()
     row = quality.get_by_role("row").nth(1)
     expect(row).to_contain_text(f"{100 * start['accuracy']:.1f}")
-    card = httpx.get(f"{testbed.url}/v1/tasks/1/model/model-card.md", timeout=20).text
+    card = httpx.get(f"{rig.url}/v1/tasks/1/model/model-card.md", timeout=20).text
     assert f"| 0, the start | {start['log_loss']:.4f} | {start['accuracy']:.4f} |" in card
     assert f"| 2 | {last['log_loss']:.4f} | {last['accuracy']:.4f} |" in card
     progress = page.get_by_role("region", name="Improvement by round")
     expect(progress.locator(".chart")).to_contain_text("nats of log loss saved a row, by round")
 
 
-def test_the_list_of_tasks_opens_by_its_plain_address(testbed: Testbed, watched: Watched) -> None:
+def test_the_list_of_tasks_opens_by_its_plain_address(rig: Rig, watched: Watched) -> None:
     page = watched.page
-    page.goto(f"{testbed.url}/tasks")
+    page.goto(f"{rig.url}/tasks")
     expect(page.get_by_role("table", name="Tasks").get_by_role("link", name=re.compile("demo-wdbc"))).to_be_visible()
-    assert page.url == f"{testbed.url}/#/tasks"
+    assert page.url == f"{rig.url}/#/tasks"
 
 
-def test_a_model_is_downloaded_and_is_the_one_that_the_record_gives(
-    testbed: Testbed, watched: Watched, tmp_path: Path
-) -> None:
+def test_a_model_is_downloaded_and_is_the_one_that_the_record_gives(rig: Rig, watched: Watched, tmp_path: Path) -> None:
     page = watched.page
-    open_page(testbed, page, "/tasks/1")
+    open_page(rig, page, "/tasks/1")
     files = page.get_by_role("list", name="Files of the model").get_by_role("link")
     expect(files).to_have_count(5, timeout=90_000)  # it is derived once the task has ended, and model.onnx after it
     folder = tmp_path / "model"
@@ -362,7 +356,7 @@ def test_a_model_is_downloaded_and_is_the_one_that_the_record_gives(
             link.click()
         download.value.save_as(folder / link.inner_text())
     saved = read_model(folder)
-    ledger, store = testbed.treasury, ArtifactStore(testbed.running.home / "artifacts")
+    ledger, store = rig.treasury, ArtifactStore(rig.running.home / "artifacts")
     joined = load_task(ledger, store, 1)
     derived = PublicRecord(ledger, store, joined).base(joined.params.rounds + 1)
     assert saved.index.verified
@@ -370,13 +364,13 @@ def test_a_model_is_downloaded_and_is_the_one_that_the_record_gives(
     np.testing.assert_array_equal(saved.parameters, derived)
 
 
-def test_others_are_told_why_not_and_how_to_get_the_model(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
+def test_others_are_told_why_not_and_how_to_get_the_model(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
     wallet.install(page)
-    open_page(testbed, page, "/tasks/1")
+    open_page(rig, page, "/tasks/1")
     model = page.get_by_role("region", name="The model", exact=True)
     expect(model).to_contain_text("consilium operator download-model 1 --output task-1")
-    expect(model).to_contain_text(testbed.chain_url)
+    expect(model).to_contain_text(rig.chain_url)
     page.get_by_role("button", name="Operate this task…").click()
     connect(page)
     expect(page.get_by_text("Only the account that proposed this task")).to_be_visible()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from browser_driver import PROVIDER, Wallet, Watched, context_of, hold, let_go
 from consilium_chain.tasks.money_spec import TOKEN
-from dashboard_driver import HELD, NEEDED, Testbed, connect, open_page
+from dashboard_driver import HELD, NEEDED, Rig, connect, open_page
 from playwright.sync_api import Locator, Page, expect
 
 pytestmark = NEEDED
 AMOUNT = 5 * TOKEN
 
 
-def form(testbed: Testbed, page: Page, wallet: Wallet, how: str = "By a signature") -> Locator:
+def form(rig: Rig, page: Page, wallet: Wallet, how: str = "By a signature") -> Locator:
     """The form of a node's page, filled in; its button."""
     wallet.install(page)
-    open_page(testbed, page, f"/nodes/{testbed.node()}/hospital")
+    open_page(rig, page, f"/nodes/{rig.node()}/hospital")
     page.get_by_role("button", name="Delegate…").click()
     connect(page)
     page.get_by_label("Amount").fill("5")
@@ -22,31 +22,29 @@ def form(testbed: Testbed, page: Page, wallet: Wallet, how: str = "By a signatur
     return page.get_by_role("button", name="Delegate", exact=True)
 
 
-def delegated(testbed: Testbed, wallet: Wallet) -> int:
-    return HELD - testbed.treasury.token.balance(wallet.account.address)
+def delegated(rig: Rig, wallet: Wallet) -> int:
+    return HELD - rig.treasury.token.balance(wallet.account.address)
 
 
-def approved(testbed: Testbed, wallet: Wallet) -> int:
-    token = testbed.treasury.contracts.token.contract.functions
-    return int(
-        testbed.treasury.connection.call(token.allowance(wallet.account.address, testbed.treasury.deployment.staking))
-    )
+def approved(rig: Rig, wallet: Wallet) -> int:
+    token = rig.treasury.contracts.token.contract.functions
+    return int(rig.treasury.connection.call(token.allowance(wallet.account.address, rig.treasury.deployment.staking)))
 
 
-def test_an_approval_that_stands_is_named_and_used_or_taken_back(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
-    button = form(testbed, page, wallet, "By an approval")
+def test_an_approval_that_stands_is_named_and_used_or_taken_back(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
+    button = form(rig, page, wallet, "By an approval")
     wallet.sends_at_most = 1
     button.click()
     expect(page.get_by_role("alert").filter(has_text="You declined this")).to_contain_text("It was not sent")
     expect(page.get_by_text("the staking contract may take 5.00")).to_be_visible()
-    assert (delegated(testbed, wallet), approved(testbed, wallet)) == (0, AMOUNT)
+    assert (delegated(rig, wallet), approved(rig, wallet)) == (0, AMOUNT)
 
     wallet.sends_at_most = None
     page.get_by_role("button", name="Take the approval back").click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
     expect(page.get_by_text("An approval stands")).to_have_count(0)
-    assert approved(testbed, wallet) == 0
+    assert approved(rig, wallet) == 0
 
     wallet.sends_at_most = len(wallet.sent) + 1
     button.click()
@@ -55,28 +53,28 @@ def test_an_approval_that_stands_is_named_and_used_or_taken_back(testbed: Testbe
     button.click()  # the approval is not asked for again
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
     assert len(wallet.sent) == 4
-    assert (delegated(testbed, wallet), approved(testbed, wallet)) == (AMOUNT, 0)
+    assert (delegated(rig, wallet), approved(rig, wallet)) == (AMOUNT, 0)
 
 
-def test_a_wallet_that_never_answers_is_left(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
-    button = form(testbed, page, wallet)
+def test_a_wallet_that_never_answers_is_left(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
+    button = form(rig, page, wallet)
     hold(page, "eth_signTypedData_v4")
     button.click()
     page.get_by_role("button", name="Stop waiting").click()
     expect(page.locator("[data-sending=left]")).to_contain_text("decline it there")
     assert let_go(page) == 1  # signed after all: the page sends nothing with it
     page.wait_for_timeout(1_000)
-    assert ("eth_sendTransaction" in wallet.asked, delegated(testbed, wallet)) == (False, 0)
+    assert ("eth_sendTransaction" in wallet.asked, delegated(rig, wallet)) == (False, 0)
     button.click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
-    assert delegated(testbed, wallet) == AMOUNT
+    assert delegated(rig, wallet) == AMOUNT
 
 
-def test_a_busy_wallet_is_told_from_a_fault(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
+def test_a_busy_wallet_is_told_from_a_fault(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
     wallet.install(page)
-    open_page(testbed, page, f"/nodes/{testbed.node()}/hospital")
+    open_page(rig, page, f"/nodes/{rig.node()}/hospital")
     page.get_by_role("button", name="Delegate…").click()
     wallet.is_busy = True
     page.get_by_role("button", name="Test Wallet").click()
@@ -86,10 +84,10 @@ def test_a_busy_wallet_is_told_from_a_fault(testbed: Testbed, watched: Watched) 
     expect(page.get_by_text("by Test Wallet")).to_be_visible()
 
 
-def test_an_account_or_chain_that_is_switched_leaves_the_form_as_it_is(testbed: Testbed, watched: Watched) -> None:
-    page, wallet, other = watched.page, testbed.wallet(), testbed.wallet()
+def test_an_account_or_chain_that_is_switched_leaves_the_form_as_it_is(rig: Rig, watched: Watched) -> None:
+    page, wallet, other = watched.page, rig.wallet(), rig.wallet()
     first = wallet.account
-    button = form(testbed, page, wallet)
+    button = form(rig, page, wallet)
     wallet.account = other.account
     page.evaluate("account => window.testWalletEmits('accountsChanged', [account])", other.account.address)
     expect(page.get_by_role("alert")).to_contain_text("switched to another account")
@@ -105,35 +103,35 @@ def test_an_account_or_chain_that_is_switched_leaves_the_form_as_it_is(testbed: 
     page.get_by_role("button", name="Understood").click()
     button.click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
-    assert testbed.treasury.token.balance(first.address) == HELD
-    assert testbed.treasury.token.balance(other.account.address) == HELD - AMOUNT
+    assert rig.treasury.token.balance(first.address) == HELD
+    assert rig.treasury.token.balance(other.account.address) == HELD - AMOUNT
 
 
-def test_a_contract_wallet_approves_by_a_transaction(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
-    testbed.rpc("anvil_setCode", wallet.account.address, "0x6001")
+def test_a_contract_wallet_approves_by_a_transaction(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
+    rig.rpc("anvil_setCode", wallet.account.address, "0x6001")
     wallet.install(page)
-    open_page(testbed, page, f"/nodes/{testbed.node()}/hospital")
+    open_page(rig, page, f"/nodes/{rig.node()}/hospital")
     page.get_by_role("button", name="Delegate…").click()
     connect(page)
     expect(page.get_by_text("This account is a contract")).to_be_visible()
     expect(page.get_by_label("By a signature")).to_have_count(0)
 
 
-def test_a_wallet_that_appears_late_is_found(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
+def test_a_wallet_that_appears_late_is_found(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
     page.expose_function("testWallet", wallet._request)
-    open_page(testbed, page, "/portfolio")
+    open_page(rig, page, "/portfolio")
     expect(page.get_by_text("This browser has no wallet")).to_be_visible()
     page.evaluate(PROVIDER)
     connect(page)
 
 
-def test_an_unreachable_chain_is_no_failed_check(testbed: Testbed) -> None:
-    context = context_of(testbed.browser)
+def test_an_unreachable_chain_is_no_failed_check(rig: Rig) -> None:
+    context = context_of(rig.browser)
     page = context.new_page()
-    context.route(f"{testbed.chain_url}/**", lambda route: route.abort())
-    open_page(testbed, page, "/tasks/1/rounds/1")
+    context.route(f"{rig.chain_url}/**", lambda route: route.abort())
+    open_page(rig, page, "/tasks/1/rounds/1")
     region = page.get_by_role("region", name="Verify this round yourself")
     region.get_by_role("button", name="Verify now").click()
     expect(region.get_by_text("Could not check: this says nothing about the round")).to_be_visible(timeout=60_000)
@@ -141,14 +139,14 @@ def test_an_unreachable_chain_is_no_failed_check(testbed: Testbed) -> None:
     context.close()
 
 
-def test_eight_tabs_share_one_stream_of_events(testbed: Testbed) -> None:
+def test_eight_tabs_share_one_stream_of_events(rig: Rig) -> None:
     """Over HTTP/1.1 a browser opens six connections to a server: a stream for each tab would leave none for the API."""
-    context = context_of(testbed.browser)
+    context = context_of(rig.browser)
     pages = [context.new_page() for _ in range(8)]
     streams: list[str] = []
     for page in pages:
         page.on("request", lambda request: streams.append(request.url) if request.url.endswith("/v1/events") else None)
-        open_page(testbed, page, "/tasks")
+        open_page(rig, page, "/tasks")
     for page in pages:
         expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
     assert len(streams) == 1
@@ -159,11 +157,11 @@ def test_eight_tabs_share_one_stream_of_events(testbed: Testbed) -> None:
     context.close()
 
 
-def test_escape_gives_the_focus_back(testbed: Testbed, watched: Watched) -> None:
-    page, wallet = watched.page, testbed.wallet()
-    form(testbed, page, wallet).click()
+def test_escape_gives_the_focus_back(rig: Rig, watched: Watched) -> None:
+    page, wallet = watched.page, rig.wallet()
+    form(rig, page, wallet).click()
     expect(page.locator("[data-sending=confirmed]")).to_be_visible()
-    open_page(testbed, page, "/portfolio")
+    open_page(rig, page, "/portfolio")
     button = page.get_by_role("button", name="Undelegate")
     button.click()
     page.keyboard.press("Escape")
@@ -171,10 +169,10 @@ def test_escape_gives_the_focus_back(testbed: Testbed, watched: Watched) -> None
     expect(button).to_be_focused()
 
 
-def test_the_focus_outlasts_the_element_that_has_it(testbed: Testbed, watched: Watched) -> None:
+def test_the_focus_outlasts_the_element_that_has_it(rig: Rig, watched: Watched) -> None:
     """It is hidden for a picture, then for good. A click beside it gives the focus up."""
     page = watched.page
-    open_page(testbed, page, "/portfolio")
+    open_page(rig, page, "/portfolio")
     field, main = page.get_by_label("Look up an account"), page.locator("main")
     hide = "(field, hides) => { field.form.hidden = hides; field.form.style.display = hides ? 'none' : '' }"
     field.focus()
@@ -196,13 +194,11 @@ def test_the_focus_outlasts_the_element_that_has_it(testbed: Testbed, watched: W
     expect(page.locator("body")).to_be_focused()
 
 
-def test_an_account_that_is_switched_while_the_page_is_painted_stays_switched(
-    testbed: Testbed, watched: Watched
-) -> None:
+def test_an_account_that_is_switched_while_the_page_is_painted_stays_switched(rig: Rig, watched: Watched) -> None:
     """The wallet's later answers about its account come after the switch."""
-    page, wallet, other = watched.page, testbed.wallet(), testbed.wallet().account
+    page, wallet, other = watched.page, rig.wallet(), rig.wallet().account
     wallet.install(page)
-    open_page(testbed, page, "/propose")
+    open_page(rig, page, "/propose")
     expect(page.get_by_text("The file is valid.", exact=True)).to_be_visible()
     page.get_by_role("radio").first.check()
     connect(page)

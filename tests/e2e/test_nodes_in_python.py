@@ -34,7 +34,7 @@ from task_files import DATA
 TASK = f'name = "who will fall ill"\n{DATA}\n[model]\nname = "logistic"\n'
 
 
-class Testbed:
+class Rig:
     """An open task with its store, and an account with money, whose home is to be made."""
 
     def __init__(self, chain: LocalChain, folder: Path) -> None:
@@ -72,25 +72,25 @@ def no(asked: list[Any]) -> Callable[[Any], bool]:
 
 
 @pytest.fixture
-def testbed(local_chain: LocalChain, tmp_path: Path) -> Testbed:
-    return Testbed(local_chain, tmp_path)
+def rig(local_chain: LocalChain, tmp_path: Path) -> Rig:
+    return Rig(local_chain, tmp_path)
 
 
 def test_a_client_joins_and_reads_its_status_as_the_command_says_it(
-    testbed: Testbed, consilium: CommandLine, capsys: pytest.CaptureFixture[str]
+    rig: Rig, consilium: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    client = api.Client.create(testbed.home, **testbed.settings())
-    assert client.account == testbed.account.address
+    client = api.Client.create(rig.home, **rig.settings())
+    assert client.account == rig.account.address
     newest = client.tasks().tasks[0]
-    assert (newest.number, newest.is_in, newest.objections) == (testbed.task, False, ())
-    assert client.check_data(testbed.task).fault is None
+    assert (newest.number, newest.is_in, newest.objections) == (rig.task, False, ())
+    assert client.check_data(rig.task).fault is None
 
     asked: list[Joining] = []
     with raises_fault(ConsentError, "NotConfirmed") as refused:
-        client.join(testbed.task, **testbed.aggregator(), confirm=no(asked))
-    assert (refused.value.values, client.status().approved) == ({"about": f"task {testbed.task}"}, ())
+        client.join(rig.task, **rig.aggregator(), confirm=no(asked))
+    assert (refused.value.values, client.status().approved) == ({"about": f"task {rig.task}"}, ())
     (found,) = asked
-    assert (found.task, found.rows) == (testbed.task, 60)
+    assert (found.task, found.rows) == (rig.task, 60)
     assert found.shut_out is not None  # nothing listens there
 
     events: list[str] = []
@@ -99,64 +99,62 @@ def test_a_client_joins_and_reads_its_status_as_the_command_says_it(
         events.append(event)
 
     with api.log_to(tell):
-        client.join(testbed.task, **testbed.aggregator())
+        client.join(rig.task, **rig.aggregator())
     assert "joined" in events
     status, standing = client.status(), client.standing()
-    assert (status.is_reachable, status.approved, status.epsilon) == (True, (testbed.task,), None)
+    assert (status.is_reachable, status.approved, status.epsilon) == (True, (rig.task,), None)
     (own,) = standing.tasks
-    assert (own.number, own.is_in, own.activity, own.bond) == (testbed.task, True, Activity.STOPPED, 500 * TOKEN)
-    membership = client.membership(client.task(testbed.task))
+    assert (own.number, own.is_in, own.activity, own.bond) == (rig.task, True, Activity.STOPPED, 500 * TOKEN)
+    membership = client.membership(client.task(rig.task))
     assert capsys.readouterr() == ("", "")
 
-    code, said = consilium("hospital", "status", "--home", str(testbed.home))
+    code, said = consilium("hospital", "status", "--home", str(rig.home))
     assert code == 0
     assert f"{own.number} joining {own.activity} {tokens(own.bond)} {tokens(own.rewards)}" in said
     assert f"stake {tokens(standing.stake.active)}, of which free {tokens(standing.stake.free)}" in said
     assert all(f"{one.level} {one.check}" in said for one in status.findings)
-    _, said = consilium("hospital", "show", str(testbed.task), "--home", str(testbed.home))
+    _, said = consilium("hospital", "show", str(rig.task), "--home", str(rig.home))
     assert membership.in_words in said
-    _, said = consilium("hospital", "tasks", "--all", "--home", str(testbed.home))
-    assert f"{testbed.task} who will fall ill" in said
+    _, said = consilium("hospital", "tasks", "--all", "--home", str(rig.home))
+    assert f"{rig.task} who will fall ill" in said
 
     with raises_fault(ConsentError, "NotConfirmed"):
-        client.leave(testbed.task, confirm=lambda state: state.phase is not Phase.JOINING)
-    assert client.leave(testbed.task) is Departure.BOND_LOCKED
+        client.leave(rig.task, confirm=lambda state: state.phase is not Phase.JOINING)
+    assert client.leave(rig.task) is Departure.BOND_LOCKED
     assert client.standing().tasks[0].activity is Activity.LEFT
-    assert client.export_audit(testbed.folder / "audit.export") == len(
-        (testbed.home / "audit.jsonl").read_text().splitlines()
-    )
-    code, said = consilium("verify-audit", str(testbed.folder / "audit.export"))
-    assert (code, testbed.account.address in said) == (0, True)
+    assert client.export_audit(rig.folder / "audit.export") == len((rig.home / "audit.jsonl").read_text().splitlines())
+    code, said = consilium("verify-audit", str(rig.folder / "audit.export"))
+    assert (code, rig.account.address in said) == (0, True)
 
 
-def test_a_clients_errors_are_faults_with_names_and_values(testbed: Testbed) -> None:
+def test_a_clients_errors_are_faults_with_names_and_values(rig: Rig) -> None:
     with raises_fault(HomeError, "HomeMissing") as missing:
-        api.Client(testbed.home)
-    assert (missing.value.values["folder"], isinstance(missing.value, api.Fault)) == (testbed.home, True)
-    nowhere = testbed.folder / "nowhere.csv"
+        api.Client(rig.home)
+    assert (missing.value.values["folder"], isinstance(missing.value, api.Fault)) == (rig.home, True)
+    nowhere = rig.folder / "nowhere.csv"
     with raises_fault(DataError, "DataFileMissing") as refused:
-        api.Client.create(testbed.home, **testbed.settings(data=nowhere))
+        api.Client.create(rig.home, **rig.settings(data=nowhere))
     assert refused.value.values["path"] == nowhere
     with raises_fault(OwnersRefusal, "PolicyInvalid"):
-        api.Client.create(testbed.home, **testbed.settings(), hours="at night")
+        api.Client.create(rig.home, **rig.settings(), hours="at night")
     with pytest.raises(TypeError, match="password"):
-        api.Client.create(testbed.home, **testbed.settings(password_file=None))
-    assert not testbed.home.exists()
+        api.Client.create(rig.home, **rig.settings(password_file=None))
+    assert not rig.home.exists()
 
-    client = api.Client.create(testbed.home, **testbed.settings(operators=["0x" + "77" * 20]))
+    client = api.Client.create(rig.home, **rig.settings(operators=["0x" + "77" * 20]))
     with raises_fault(HomeError, "HomeTaken"):
-        api.Client.create(testbed.home, **testbed.settings())
+        api.Client.create(rig.home, **rig.settings())
     with raises_fault(OwnersRefusal, "NotAllowed") as unlisted:
-        client.join(testbed.task, **testbed.aggregator())
+        client.join(rig.task, **rig.aggregator())
     assert unlisted.value.values["task"] == "who will fall ill"
     with pytest.raises(ValueError, match="host:port"):
-        client.join(testbed.task, superlink="127.0.0.1", ca_certificate=testbed.folder)
+        client.join(rig.task, superlink="127.0.0.1", ca_certificate=rig.folder)
     with raises_fault(ConsentError, "WhichTask"):
         client.run()
-    (testbed.folder / "rows.csv").write_text("years,sick\n50,0\n")
+    (rig.folder / "rows.csv").write_text("years,sick\n50,0\n")
     with raises_fault(DataError, "ColumnsWrong"):
-        client.check_data(testbed.task)
-    assert client.membership(client.task(testbed.task)).is_assumed
+        client.check_data(rig.task)
+    assert client.membership(client.task(rig.task)).is_assumed
 
 
 def test_importing_loads_nothing_heavy() -> None:
@@ -176,14 +174,14 @@ def test_readable_data_with_a_fault_still_have_a_profile(tmp_path: Path) -> None
 
 
 def test_a_voter_registers_and_reads_its_standing_as_the_command_says_it(
-    testbed: Testbed, consilium: CommandLine, capsys: pytest.CaptureFixture[str]
+    rig: Rig, consilium: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = testbed.settings(keystore=None, password_file=None, password=lambda: "a new password")
-    other = api.Voter.create(testbed.folder / "other", **made)
-    assert other.account != testbed.account.address
-    assert (testbed.folder / "other" / "password").read_text() == "a new password\n"
+    made = rig.settings(keystore=None, password_file=None, password=lambda: "a new password")
+    other = api.Voter.create(rig.folder / "other", **made)
+    assert other.account != rig.account.address
+    assert (rig.folder / "other" / "password").read_text() == "a new password\n"
 
-    voter = api.Voter.create(testbed.home, **testbed.settings(), max_tasks=2)
+    voter = api.Voter.create(rig.home, **rig.settings(), max_tasks=2)
     assert voter.policy().max_tasks == 2
     assert "0.00 tokens of stake are free" in " ".join(voter.tasks().tasks[0].objections)
     steps: list[Registration] = []
@@ -197,17 +195,17 @@ def test_a_voter_registers_and_reads_its_standing_as_the_command_says_it(
     assert 0 < done.paid <= to_do.gas
     assert (done.stake.free, voter.balance().commission) == (1000 * TOKEN, 2.5)
     assert voter.register(stake=1000) is None
-    (listed,) = [one for one in voter.tasks().tasks if one.number == testbed.task]
+    (listed,) = [one for one in voter.tasks().tasks if one.number == rig.task]
     assert (listed.objections, listed.is_in, listed.members) == ((), False, 0)
-    assert voter.use_table(testbed.task, testbed.folder / "rows.csv") == 60
+    assert voter.use_table(rig.task, rig.folder / "rows.csv") == 60
     status, standing = voter.status(), voter.standing()
     assert (status.runs, standing.tasks, standing.claimable) == (False, (), 0)
     assert capsys.readouterr() == ("", "")
 
-    _, said = consilium("voter", "tasks", "--home", str(testbed.home))
+    _, said = consilium("voter", "tasks", "--home", str(rig.home))
     assert f"{tokens(listed.bond)}" in said
     assert "joins it" in said
-    code, said = consilium("voter", "status", "--home", str(testbed.home))
+    code, said = consilium("voter", "status", "--home", str(rig.home))
     assert (code, "node does not run" in said, "at most 2 tasks" in said) == (0, True, True)
     assert f"stake {tokens(standing.stake.active)}, of which free {tokens(standing.stake.free)}" in said
 
@@ -215,16 +213,16 @@ def test_a_voter_registers_and_reads_its_standing_as_the_command_says_it(
     (waiting,) = voter.unbondings()
     assert waiting.amount == 400 * TOKEN
     assert voter.withdraw() == 0
-    testbed.chain.pass_time(LOCAL_UNBONDING)
+    rig.chain.pass_time(LOCAL_UNBONDING)
     assert voter.withdraw() == 400 * TOKEN
     assert (voter.unbondings(), voter.claim().released) == ([], ())
 
 
-def test_the_doctor_finds_the_same_as_its_command(testbed: Testbed, consilium: CommandLine) -> None:
-    api.Client.create(testbed.home, **testbed.settings())
-    (testbed.home / "key.json").chmod(0o644)
-    found = api.doctor("hospital", testbed.home)
-    _, said = consilium("doctor", "hospital", "--json", "--home", str(testbed.home))
+def test_the_doctor_finds_the_same_as_its_command(rig: Rig, consilium: CommandLine) -> None:
+    api.Client.create(rig.home, **rig.settings())
+    (rig.home / "key.json").chmod(0o644)
+    found = api.doctor("hospital", rig.home)
+    _, said = consilium("doctor", "hospital", "--json", "--home", str(rig.home))
     told = json.loads(said)
     assert told["fit"] is found.fit is False
     assert [(one["check"], one["level"]) for one in told["findings"]] == [
@@ -232,4 +230,4 @@ def test_the_doctor_finds_the_same_as_its_command(testbed: Testbed, consilium: C
     ]
     assert "files" in {one.check for one in found.findings if one.level == "fault"}
     with pytest.raises(ValueError, match="nurse"):
-        api.doctor("nurse", testbed.home)
+        api.doctor("nurse", rig.home)

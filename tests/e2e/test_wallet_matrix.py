@@ -26,7 +26,7 @@ from dashboard_driver import (
     NEEDED,
     POOL,
     Network,
-    Testbed,
+    Rig,
     idle_aggregator,
     open_page,
     propose,
@@ -118,24 +118,24 @@ class Flow:
 
     name: str
     acts: tuple[str, ...]
-    wallet: Callable[[Testbed], Wallet]
-    open: Callable[[Testbed, Hand, Wallet], None]
-    go: Callable[[Testbed, Hand], None]
-    facts: Callable[[Testbed, Wallet, str], Facts]
+    wallet: Callable[[Rig], Wallet]
+    open: Callable[[Rig, Hand, Wallet], None]
+    go: Callable[[Rig, Hand], None]
+    facts: Callable[[Rig, Wallet, str], Facts]
     change: Facts
-    fill: Callable[[Testbed, Hand], None] = lambda testbed, hand: None
-    again: Callable[[Testbed, Hand, int], None] | None = None
+    fill: Callable[[Rig, Hand], None] = lambda rig, hand: None
+    again: Callable[[Rig, Hand, int], None] | None = None
     as_contract: tuple[str, ...] | None = ()
     said: str = ""
     halfway: tuple[Facts, str] = ({}, "")
     is_hidden_from_others: bool = False
     is_for_any_chain: bool = False
 
-    def once_more(self, testbed: Testbed, hand: Hand, act: int) -> None:
+    def once_more(self, rig: Rig, hand: Hand, act: int) -> None:
         if self.again:
-            self.again(testbed, hand, act)
+            self.again(rig, hand, act)
         else:
-            self.go(testbed, hand)
+            self.go(rig, hand)
 
     def expect_done(self, page: Page) -> None:
         confirmed = page.locator("[data-sending=confirmed]")
@@ -145,34 +145,34 @@ class Flow:
 # Facts of the chain
 
 
-def paid(testbed: Testbed, wallet: Wallet, account: str) -> Facts:
+def paid(rig: Rig, wallet: Wallet, account: str) -> Facts:
     """The tokens that an account lacks of `HELD`, and those that contracts may still take from it."""
-    token = testbed.treasury.contracts.token.contract.functions
-    book = testbed.deployment
-    approved = (testbed.treasury.connection.call(token.allowance(account, one)) for one in (book.staking, book.tasks))
-    return {"paid": HELD - testbed.treasury.token.balance(account), "approved": sum(map(int, approved))}
+    token = rig.treasury.contracts.token.contract.functions
+    book = rig.deployment
+    approved = (rig.treasury.connection.call(token.allowance(account, one)) for one in (book.staking, book.tasks))
+    return {"paid": HELD - rig.treasury.token.balance(account), "approved": sum(map(int, approved))}
 
 
-def staked(role: Role) -> Callable[[Testbed, Wallet, str], Facts]:
-    def facts(testbed: Testbed, wallet: Wallet, account: str) -> Facts:
-        staking = testbed.treasury.staking
+def staked(role: Role) -> Callable[[Rig, Wallet, str], Facts]:
+    def facts(rig: Rig, wallet: Wallet, account: str) -> Facts:
+        staking = rig.treasury.staking
         found = {"node": 0, "stake": 0}
         if staking.is_registered(account, role):
             found = {"node": 1, "stake": staking.stake_of(account, role).active}
-        return found | paid(testbed, wallet, account)
+        return found | paid(rig, wallet, account)
 
     return facts
 
 
-def moved(testbed: Testbed, wallet: Wallet, account: str) -> Facts:
+def moved(rig: Rig, wallet: Wallet, account: str) -> Facts:
     """Without amounts, which grow by the second."""
-    logs, staking = testbed.treasury.logs, testbed.treasury.contracts.staking.contract.functions
+    logs, staking = rig.treasury.logs, rig.treasury.contracts.staking.contract.functions
     return {
         "claims": len(list(logs.of_staking("Claimed", delegator=account))),
         "delegations": len(list(logs.of_staking("Delegated", delegator=account))),
-        "requests": int(testbed.treasury.connection.call(staking.requestCount(account))),
-        "home": round(testbed.treasury.token.balance(account) / TOKEN) if not place_earns(wallet) else 0,
-        "approved": paid(testbed, wallet, account)["approved"],
+        "requests": int(rig.treasury.connection.call(staking.requestCount(account))),
+        "home": round(rig.treasury.token.balance(account) / TOKEN) if not place_earns(wallet) else 0,
+        "approved": paid(rig, wallet, account)["approved"],
     }
 
 
@@ -180,116 +180,116 @@ def place_earns(wallet: Wallet) -> bool:
     return getattr(wallet, "earns", False)
 
 
-def of_task(testbed: Testbed, wallet: Wallet, account: str) -> Facts:
+def of_task(rig: Rig, wallet: Wallet, account: str) -> Facts:
     number = vars(wallet)["task"]
-    state = testbed.treasury.tasks.state(number)
-    operated = paid(testbed, wallet, account)
-    return operated | {"ended": int(state.phase is Phase.ENDED), "pool": testbed.treasury.tasks.params(number).pool}
+    state = rig.treasury.tasks.state(number)
+    operated = paid(rig, wallet, account)
+    return operated | {"ended": int(state.phase is Phase.ENDED), "pool": rig.treasury.tasks.params(number).pool}
 
 
-def bond(testbed: Testbed, wallet: Wallet, account: str) -> Facts:
-    return {"bond": testbed.treasury.tasks.hospitals(vars(wallet)["task"])[0].bond}
+def bond(rig: Rig, wallet: Wallet, account: str) -> Facts:
+    return {"bond": rig.treasury.tasks.hospitals(vars(wallet)["task"])[0].bond}
 
 
-def profile(testbed: Testbed, wallet: Wallet, account: str) -> Facts:
-    stored = testbed.running.get(f"/v1/profiles?account={account}")["items"]
-    return {"profiles": len(stored)} | paid(testbed, wallet, account)
+def profile(rig: Rig, wallet: Wallet, account: str) -> Facts:
+    stored = rig.running.get(f"/v1/profiles?account={account}")["items"]
+    return {"profiles": len(stored)} | paid(rig, wallet, account)
 
 
 # What stands before a flow begins
 
 
-def delegator(testbed: Testbed, earns: bool = False) -> Wallet:
-    wallet = testbed.wallet()
-    mine = testbed.ledger(wallet.account)
+def delegator(rig: Rig, earns: bool = False) -> Wallet:
+    wallet = rig.wallet()
+    mine = rig.ledger(wallet.account)
     staking, token = mine.contracts.staking.contract.functions, mine.contracts.token.contract.functions
-    calls = [staking.delegate(testbed.node(), Role.HOSPITAL, 100 * TOKEN), token.approve(mine.deployment.staking, 0)]
+    calls = [staking.delegate(rig.node(), Role.HOSPITAL, 100 * TOKEN), token.approve(mine.deployment.staking, 0)]
     mine.connection.transactions.send_all([token.approve(mine.deployment.staking, HELD), *calls])
     if earns:
-        testbed.reward(testbed.node(), 600 * TOKEN)
+        rig.reward(rig.node(), 600 * TOKEN)
         vars(wallet)["earns"] = True
     return wallet
 
 
-def matured(testbed: Testbed) -> Wallet:
+def matured(rig: Rig) -> Wallet:
     """Half of its stake is at the end of unbonding, in a request."""
-    wallet = delegator(testbed)
-    mine, account = testbed.ledger(wallet.account), wallet.account.address
+    wallet = delegator(rig)
+    mine, account = rig.ledger(wallet.account), wallet.account.address
     staking = mine.contracts.staking.contract.functions
-    shares = testbed.shares(account, testbed.node())
-    mine.connection.transactions.send(staking.startUnbonding(testbed.node(), Role.HOSPITAL, shares // 2))
-    testbed.rpc("evm_increaseTime", LOCAL_UNBONDING)
-    testbed.rpc("evm_mine")
+    shares = rig.shares(account, rig.node())
+    mine.connection.transactions.send(staking.startUnbonding(rig.node(), Role.HOSPITAL, shares // 2))
+    rig.rpc("evm_increaseTime", LOCAL_UNBONDING)
+    rig.rpc("evm_mine")
     return wallet
 
 
-def node(testbed: Testbed) -> Wallet:
-    wallet = testbed.wallet()
+def node(rig: Rig) -> Wallet:
+    wallet = rig.wallet()
     account = wallet.account.address
-    testbed.ledger(wallet.account).staking.register(Role.HOSPITAL, 0, 0)
-    until(lambda: testbed.running.get(f"/v1/nodes?account={account}")["items"], 30)
+    rig.ledger(wallet.account).staking.register(Role.HOSPITAL, 0, 0)
+    until(lambda: rig.running.get(f"/v1/nodes?account={account}")["items"], 30)
     return wallet
 
 
 @cache
-def aggregator(testbed: Testbed) -> str:
-    return idle_aggregator(testbed)
+def aggregator(rig: Rig) -> str:
+    return idle_aggregator(rig)
 
 
-def operator(testbed: Testbed, is_stopped: bool = False) -> Wallet:
-    wallet = testbed.wallet()
-    number = propose(testbed, wallet, aggregator(testbed), task_file(testbed, "to be operated", aggregator_bond="300"))
+def operator(rig: Rig, is_stopped: bool = False) -> Wallet:
+    wallet = rig.wallet()
+    number = propose(rig, wallet, aggregator(rig), task_file(rig, "to be operated", aggregator_bond="300"))
     vars(wallet)["task"] = number
     if is_stopped:
-        testbed.ledger(wallet.account).operator.stop(number)
-        wait_ended(testbed, number)
+        rig.ledger(wallet.account).operator.stop(number)
+        wait_ended(rig, number)
     return wallet
 
 
-def bonded(testbed: Testbed) -> Wallet:
-    task = TaskDriver(Network(testbed), terms={"pool": 400 * TOKEN})
+def bonded(rig: Rig) -> Wallet:
+    task = TaskDriver(Network(rig), terms={"pool": 400 * TOKEN})
     task.nodes[0].hospital.join(task.task, 10, TransportKey.generate(), NO_KEY)
     task.operator.operator.stop(task.task)
-    wallet = wallet_of(testbed, task.nodes[0])
+    wallet = wallet_of(rig, task.nodes[0])
     vars(wallet)["task"] = task.task
-    wait_ended(testbed, task.task)
+    wait_ended(rig, task.task)
     return wallet
 
 
-def wait_ended(testbed: Testbed, task: int) -> None:
+def wait_ended(rig: Rig, task: int) -> None:
     """In the API, which may not know the task yet."""
     tasks = "/v1/tasks?phase=ended&sort=-task"
-    until(lambda: any(one["task"] == task for one in testbed.running.get(tasks)["items"]), 30)
+    until(lambda: any(one["task"] == task for one in rig.running.get(tasks)["items"]), 30)
 
 
 # What is done
 
 
-def at(path: str, *buttons: str) -> Callable[[Testbed, Hand, Wallet], None]:
-    """`path` may name the testbed's `node` and the wallet's `task`."""
+def at(path: str, *buttons: str) -> Callable[[Rig, Hand, Wallet], None]:
+    """`path` may name the rig's `node` and the wallet's `task`."""
 
-    def open_it(testbed: Testbed, hand: Hand, wallet: Wallet) -> None:
+    def open_it(rig: Rig, hand: Hand, wallet: Wallet) -> None:
         if "unbonding" in path:
-            hand.page.clock.install(time=testbed.treasury.connection.blocks.now() + 60)
+            hand.page.clock.install(time=rig.treasury.connection.blocks.now() + 60)
             hand.page.clock.resume()
-        named = path.removesuffix("?unbonding").format(node=testbed.node(), task=vars(wallet).get("task"))
-        open_page(testbed, hand.page, named)
+        named = path.removesuffix("?unbonding").format(node=rig.node(), task=vars(wallet).get("task"))
+        open_page(rig, hand.page, named)
         for button in buttons:
             hand.press_button(button)
 
     return open_it
 
 
-def pressing(*names: str) -> Callable[[Testbed, Hand], None]:
-    def go(testbed: Testbed, hand: Hand) -> None:
+def pressing(*names: str) -> Callable[[Rig, Hand], None]:
+    def go(rig: Rig, hand: Hand) -> None:
         for name in names:
             hand.press_button(name)
 
     return go
 
 
-def amount(how: str) -> Callable[[Testbed, Hand], None]:
-    def fill(testbed: Testbed, hand: Hand) -> None:
+def amount(how: str) -> Callable[[Rig, Hand], None]:
+    def fill(rig: Rig, hand: Hand) -> None:
         hand.type(hand.page.get_by_label("Amount"), "5")
         choice = hand.page.get_by_label(how)
         contract = hand.page.get_by_text("This account is a contract")
@@ -300,15 +300,15 @@ def amount(how: str) -> Callable[[Testbed, Hand], None]:
     return fill
 
 
-def again_with(label: str, value: str, button: str) -> Callable[[Testbed, Hand, int], None]:
-    def again(testbed: Testbed, hand: Hand, act: int) -> None:
+def again_with(label: str, value: str, button: str) -> Callable[[Rig, Hand, int], None]:
+    def again(rig: Rig, hand: Hand, act: int) -> None:
         expect(hand.page.get_by_label(label)).to_have_value(value)
         hand.press_button(button)
 
     return again
 
 
-def undelegate(testbed: Testbed, hand: Hand, is_again: bool = False) -> None:
+def undelegate(rig: Rig, hand: Hand, is_again: bool = False) -> None:
     hand.press_button("Undelegate")
     field = hand.dialog().get_by_label("Amount")
     if is_again:
@@ -318,9 +318,9 @@ def undelegate(testbed: Testbed, hand: Hand, is_again: bool = False) -> None:
     hand.press(hand.dialog().get_by_role("button", name="Undelegate"))
 
 
-def redelegate(testbed: Testbed, hand: Hand, is_again: bool = False) -> None:
+def redelegate(rig: Rig, hand: Hand, is_again: bool = False) -> None:
     hand.press_button("Redelegate")
-    other = testbed.node("voter")
+    other = rig.node("voter")
     if is_again:
         expect(hand.dialog().get_by_label("Node")).to_have_value(other)
     else:
@@ -330,34 +330,34 @@ def redelegate(testbed: Testbed, hand: Hand, is_again: bool = False) -> None:
     hand.press(hand.dialog().get_by_role("button", name="Redelegate"))
 
 
-def restake(testbed: Testbed, hand: Hand) -> None:
+def restake(rig: Rig, hand: Hand) -> None:
     hand.press_button("Claim and restake")
     hand.press(hand.dialog().get_by_role("button", name="Claim and restake"))
 
 
-def restake_again(testbed: Testbed, hand: Hand, act: int) -> None:
+def restake_again(rig: Rig, hand: Hand, act: int) -> None:
     if act == 1:
-        restake(testbed, hand)
+        restake(rig, hand)
     else:
         hand.press_button("Delegate them now")
 
 
-def register(testbed: Testbed, hand: Hand) -> None:
+def register(rig: Rig, hand: Hand) -> None:
     hand.choose(hand.region("Become a node").get_by_label("Voter", exact=True))
     hand.type(hand.page.get_by_label("Commission, in per cent").last, "7.5")
     hand.type(hand.page.get_by_label("Stake, in tokens"), "200")
 
 
-def fill_profile(testbed: Testbed, hand: Hand) -> None:
+def fill_profile(rig: Rig, hand: Hand) -> None:
     hand.press_button("Set the public profile…")
     hand.type(hand.region("Profile").get_by_label("Name"), "Klinik Nord")
     hand.type(hand.region("Profile").get_by_label("Country"), "de")
 
 
-def open_proposal(testbed: Testbed, hand: Hand, wallet: Wallet) -> None:
-    chosen = aggregator(testbed)
-    testbed.serve_config(hand.page, example=False)
-    open_page(testbed, hand.page, "/propose")
+def open_proposal(rig: Rig, hand: Hand, wallet: Wallet) -> None:
+    chosen = aggregator(rig)
+    rig.serve_config(hand.page, example=False)
+    open_page(rig, hand.page, "/propose")
     expect(hand.page.get_by_text("The file is valid.", exact=True)).to_be_visible()
     form = hand.page.get_by_role("form", name="The task, as a form")
     hand.type(form.get_by_role("textbox", name="Name", exact=True).first, "of the matrix")
@@ -367,13 +367,13 @@ def open_proposal(testbed: Testbed, hand: Hand, wallet: Wallet) -> None:
     hand.choose(hand.page.get_by_label(f"Choose {chosen}"))
 
 
-def store(testbed: Testbed, hand: Hand) -> None:
+def store(rig: Rig, hand: Hand) -> None:
     hand.press_button("Sign in and store the file")
     expect(hand.page.get_by_text("The server has the file.")).to_be_visible()
 
 
-def open_audit(testbed: Testbed, hand: Hand, wallet: Wallet) -> None:
-    at("/tasks/1/audit", "Verify all rounds")(testbed, hand, wallet)
+def open_audit(rig: Rig, hand: Hand, wallet: Wallet) -> None:
+    at("/tasks/1/audit", "Verify all rounds")(rig, hand, wallet)
     expect(hand.page.get_by_text("All checks of all 3 rounds hold.")).to_be_visible(timeout=VERIFIED)
     hand.press_button("Sign it…")
 
@@ -388,36 +388,36 @@ def approved(tokens: int) -> tuple[Facts, str]:
 NODE = {"paid": 200 * TOKEN, "node": 1, "stake": 200 * TOKEN}
 FLOWS = [
     Flow(
-        "delegate-by-signature", (TYPED, SEND), Testbed.wallet, at("/nodes/{node}/hospital", "Delegate…"),
+        "delegate-by-signature", (TYPED, SEND), Rig.wallet, at("/nodes/{node}/hospital", "Delegate…"),
         pressing("Delegate"), paid, AMOUNT, amount("By a signature"), again_with("Amount", "5", "Delegate"),
         as_contract=(SEND, SEND),
     ),
     Flow(
-        "delegate-by-approval", (SEND, SEND), Testbed.wallet, at("/nodes/{node}/hospital", "Delegate…"),
+        "delegate-by-approval", (SEND, SEND), Rig.wallet, at("/nodes/{node}/hospital", "Delegate…"),
         pressing("Delegate"), paid, AMOUNT, amount("By an approval"), again_with("Amount", "5", "Delegate"),
         halfway=approved(5),
     ),
     Flow(
         "undelegate", (SEND,), delegator, at("/portfolio"), undelegate, moved, {"requests": 1},
-        again=lambda testbed, hand, act: undelegate(testbed, hand, is_again=True),
+        again=lambda rig, hand, act: undelegate(rig, hand, is_again=True),
     ),
     Flow(
-        "claim", (SEND,), lambda testbed: delegator(testbed, earns=True), at("/portfolio"), pressing("Claim"), moved,
+        "claim", (SEND,), lambda rig: delegator(rig, earns=True), at("/portfolio"), pressing("Claim"), moved,
         {"claims": 1},
     ),
     Flow(
-        "claim-and-restake", (SEND, TYPED, SEND), lambda testbed: delegator(testbed, earns=True), at("/portfolio"),
+        "claim-and-restake", (SEND, TYPED, SEND), lambda rig: delegator(rig, earns=True), at("/portfolio"),
         restake, moved, {"claims": 1, "delegations": 1}, again=restake_again, as_contract=None,
         halfway=({"claims": 1}, "Step 1 is done"),
     ),
     Flow(
-        "become-a-voter", (SEND, SEND), Testbed.wallet, at("/desk"), pressing("Register"), staked(Role.VOTER), NODE,
+        "become-a-voter", (SEND, SEND), Rig.wallet, at("/desk"), pressing("Register"), staked(Role.VOTER), NODE,
         register, again_with("Stake, in tokens", "200", "Register"), halfway=approved(200),
     ),
     Flow(
         "add-stake", (SEND, SEND), node, at("/desk"), pressing("Add stake"), staked(Role.HOSPITAL),
         {"paid": 50 * TOKEN, "stake": 50 * TOKEN},
-        lambda testbed, hand: hand.type(hand.page.get_by_label("Add to the stake"), "50"),
+        lambda rig, hand: hand.type(hand.page.get_by_label("Add to the stake"), "50"),
         again_with("Add to the stake", "50", "Add stake"), halfway=approved(50),
     ),
     Flow(
@@ -426,17 +426,17 @@ FLOWS = [
         said="The profile is published.", is_hidden_from_others=True,
     ),
     Flow(
-        "store-a-task-file", (SIGN,), Testbed.wallet, open_proposal, pressing("Sign in and store the file"), paid, {},
+        "store-a-task-file", (SIGN,), Rig.wallet, open_proposal, pressing("Sign in and store the file"), paid, {},
         said="The server has the file.",
     ),
     Flow(
-        "propose", (SEND, SEND), Testbed.wallet, open_proposal, pressing("Approve and propose"), paid,
+        "propose", (SEND, SEND), Rig.wallet, open_proposal, pressing("Approve and propose"), paid,
         {"paid": POOL * TOKEN}, store, said="is proposed", halfway=approved(POOL),
     ),
     Flow(
         "fund", (SEND, SEND), operator, at("/tasks/{task}", "Operate this task…"), pressing("Approve and add"), of_task,
         {"paid": 50 * TOKEN, "pool": 50 * TOKEN},
-        lambda testbed, hand: hand.type(hand.page.get_by_label("Amount"), "50"),
+        lambda rig, hand: hand.type(hand.page.get_by_label("Amount"), "50"),
         again_with("Amount", "50", "Approve and add"), halfway=approved(50),
     ),
     Flow(
@@ -444,21 +444,21 @@ FLOWS = [
         of_task, {"ended": 1},
     ),
     Flow(
-        "withdraw-the-refund", (SEND,), lambda testbed: operator(testbed, is_stopped=True),
+        "withdraw-the-refund", (SEND,), lambda rig: operator(rig, is_stopped=True),
         at("/tasks/{task}", "Operate this task…"), pressing("Withdraw"), of_task, {"paid": -POOL * TOKEN},
     ),
     Flow(
         "release-a-bond", (SEND,), bonded, at("/desk"),
-        lambda testbed, hand: hand.press(hand.page.get_by_title("Release the bond")), bond, {"bond": -BOND},
+        lambda rig, hand: hand.press(hand.page.get_by_title("Release the bond")), bond, {"bond": -BOND},
     ),
     Flow(
-        "sign-an-audit-report", (SIGN,), Testbed.wallet, open_audit, pressing("Sign the report"), paid, {},
+        "sign-an-audit-report", (SIGN,), Rig.wallet, open_audit, pressing("Sign the report"), paid, {},
         said="Signed by", is_for_any_chain=True,
     ),
     # These move the chain's time, so that no window of a task of those above is open any more.
     Flow(
         "redelegate", (SEND,), matured, at("/portfolio?unbonding"), redelegate, moved, {"delegations": 1},
-        again=lambda testbed, hand, act: redelegate(testbed, hand, is_again=True),
+        again=lambda rig, hand, act: redelegate(rig, hand, is_again=True),
     ),
     Flow(
         "withdraw-matured-stake", (SEND,), matured, at("/portfolio?unbonding"), pressing("Withdraw"), moved,
@@ -500,12 +500,10 @@ def cases() -> Iterator[Any]:
 
 
 @contextmanager
-def browsing(testbed: Testbed, wallet: Wallet, width: int = 1440, theme: str = "light") -> Iterator[Page]:
+def browsing(rig: Rig, wallet: Wallet, width: int = 1440, theme: str = "light") -> Iterator[Page]:
     """A page with the wallet, whose console stays empty of errors, and which asks nothing elsewhere."""
-    context = context_of(testbed.browser, theme, width)
-    watched = Watched(
-        context.new_page(), {f"127.0.0.1:{testbed.running.port}", f"127.0.0.1:{testbed.running.chain_port}"}
-    )
+    context = context_of(rig.browser, theme, width)
+    watched = Watched(context.new_page(), {f"127.0.0.1:{rig.running.port}", f"127.0.0.1:{rig.running.chain_port}"})
     wallet.install(watched.page)
     try:
         yield watched.page
@@ -514,8 +512,8 @@ def browsing(testbed: Testbed, wallet: Wallet, width: int = 1440, theme: str = "
     assert (watched.elsewhere, watched.errors) == ([], [])
 
 
-def begin(testbed: Testbed, flow: Flow, hand: Hand, wallet: Wallet) -> None:
-    flow.open(testbed, hand, wallet)
+def begin(rig: Rig, flow: Flow, hand: Hand, wallet: Wallet) -> None:
+    flow.open(rig, hand, wallet)
     hand.press_button("Test Wallet")
     expect(hand.page.get_by_role("button", name="Disconnect")).to_be_visible()
     hand.keeps_focus()
@@ -563,25 +561,23 @@ def summed(before: Facts, change: Facts) -> Facts:
 
 
 @pytest.mark.parametrize(("flow", "conduct", "act", "width", "theme"), list(cases()))
-def test_money_moves_once_or_not_at_all(
-    testbed: Testbed, flow: Flow, conduct: str, act: int, width: int, theme: str
-) -> None:
-    wallet, other = flow.wallet(testbed), testbed.wallet()
+def test_money_moves_once_or_not_at_all(rig: Rig, flow: Flow, conduct: str, act: int, width: int, theme: str) -> None:
+    wallet, other = flow.wallet(rig), rig.wallet()
     first, acts = wallet.account.address, flow.acts
     if conduct == "contract":
         wallet.become_contract()
         if flow.as_contract is None:
-            not_offered(testbed, flow, wallet, width, theme)
+            not_offered(rig, flow, wallet, width, theme)
             return
         acts = flow.as_contract or acts
-    with browsing(testbed, wallet, width, theme) as page:
+    with browsing(rig, wallet, width, theme) as page:
         hand = Hand(page, is_keyboard=False)
-        begin(testbed, flow, hand, wallet)
-        flow.fill(testbed, hand)
-        before = flow.facts(testbed, wallet, first)
+        begin(rig, flow, hand, wallet)
+        flow.fill(rig, hand)
+        before = flow.facts(rig, wallet, first)
         asked_before, sent_before = len(wallet.asked), len(wallet.sent)
         hold(page, SIGN, TYPED, SEND)
-        flow.go(testbed, hand)
+        flow.go(rig, hand)
         is_refused = False
         for number, method in enumerate(acts, 1):
             wait_held(page)
@@ -611,32 +607,32 @@ def test_money_moves_once_or_not_at_all(
             hand.keeps_focus()
             sent = SEND in acts[: act - 1 + (conduct == "account")]
             half, half_said = flow.halfway
-            assert flow.facts(testbed, wallet, first) == summed(before, half if sent else {})
+            assert flow.facts(rig, wallet, first) == summed(before, half if sent else {})
             mend(conduct, hand, wallet)
             if conduct in ("locked", "chain"):
                 expect(told).to_be_visible()
             if half_said:
                 expect(page.get_by_text(half_said)).to_have_count(int(sent))
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            flow.once_more(testbed, hand, act + (conduct == "account"))
+            flow.once_more(rig, hand, act + (conduct == "account"))
         if conduct == "account" and flow.is_hidden_from_others:
             mend(conduct, hand, wallet)
         flow.expect_done(page)
         hand.keeps_focus()
         if flow.halfway[1]:
             expect(page.get_by_text(flow.halfway[1])).to_have_count(0)
-        assert flow.facts(testbed, wallet, first) == summed(before, flow.change)
-        assert paid(testbed, wallet, other.account.address) == {"paid": 0, "approved": 0}
+        assert flow.facts(rig, wallet, first) == summed(before, flow.change)
+        assert paid(rig, wallet, other.account.address) == {"paid": 0, "approved": 0}
         assert len(wallet.sent) - sent_before == acts.count(SEND)
         assert wallet.asked[asked_before:].count(SIGN) == acts.count(SIGN) * (2 if is_refused else 1)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def not_offered(testbed: Testbed, flow: Flow, wallet: Wallet, width: int, theme: str) -> None:
+def not_offered(rig: Rig, flow: Flow, wallet: Wallet, width: int, theme: str) -> None:
     """No key signs for a contract, so that no such signature is asked for."""
-    with browsing(testbed, wallet, width, theme) as page:
+    with browsing(rig, wallet, width, theme) as page:
         hand = Hand(page, is_keyboard=False)
-        begin(testbed, flow, hand, wallet)
+        begin(rig, flow, hand, wallet)
         if flow.name == "set-a-profile":
             hand.press_button("Set the public profile…")
             expect(hand.region("Profile")).to_contain_text("This account is a contract")
@@ -654,32 +650,32 @@ def not_offered(testbed: Testbed, flow: Flow, wallet: Wallet, width: int, theme:
         for one in FLOWS
     ],
 )  # fmt: skip
-def test_the_keyboard_alone_is_enough(testbed: Testbed, flow: Flow) -> None:
+def test_the_keyboard_alone_is_enough(rig: Rig, flow: Flow) -> None:
     """Something has the focus at every step, and axe has nothing to say of any page or dialog."""
-    wallet = flow.wallet(testbed)
-    with browsing(testbed, wallet) as page:
+    wallet = flow.wallet(rig)
+    with browsing(rig, wallet) as page:
         hand = Hand(page, is_keyboard=True)
-        begin(testbed, flow, hand, wallet)
-        flow.fill(testbed, hand)
+        begin(rig, flow, hand, wallet)
+        flow.fill(rig, hand)
         assert violations(page) == []
-        before = flow.facts(testbed, wallet, wallet.account.address)
+        before = flow.facts(rig, wallet, wallet.account.address)
         page.on("dialog", lambda dialog: dialog.dismiss())
-        flow.go(testbed, hand)
+        flow.go(rig, hand)
         flow.expect_done(page)
         hand.keeps_focus()
         assert violations(page) == []
-        assert flow.facts(testbed, wallet, wallet.account.address) == summed(before, flow.change)
+        assert flow.facts(rig, wallet, wallet.account.address) == summed(before, flow.change)
 
 
 @pytest.mark.parametrize("path", ["/portfolio", pytest.param("/propose", marks=pytest.mark.deep)])
-def test_a_phone_without_a_wallet_is_led_into_one(testbed: Testbed, path: str) -> None:
+def test_a_phone_without_a_wallet_is_led_into_one(rig: Rig, path: str) -> None:
     """Over HTTPS, which the browser is told that this server has."""
-    context = testbed.browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    context = rig.browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
     context.set_default_timeout(20_000)
     context.route(
         "https://consilium.example/**",
         lambda route: route.fulfill(
-            response=route.fetch(url=route.request.url.replace("https://consilium.example", testbed.url))
+            response=route.fetch(url=route.request.url.replace("https://consilium.example", rig.url))
         ),
     )
     context.route("**/v1/events", lambda route: route.abort())  # a stream, which a copy would never have whole
@@ -692,7 +688,7 @@ def test_a_phone_without_a_wallet_is_led_into_one(testbed: Testbed, path: str) -
     expect(links).to_have_text(["Open in MetaMask", "Open in Coinbase Wallet", "Open in Trust Wallet"])
     targets = [str(one.get_attribute("href")) for one in links.all()]
     assert targets[0] == f"https://link.metamask.io/dapp/consilium.example{path}"
-    assert httpx.get(f"{testbed.url}{path}", timeout=20).headers["location"] == f"./#{path}"
+    assert httpx.get(f"{rig.url}{path}", timeout=20).headers["location"] == f"./#{path}"
     assert parse_qs(urlsplit(targets[1]).query)["cb_url"] == [f"https://consilium.example/#{path}"]
     assert parse_qs(urlsplit(targets[2]).query)["url"] == [f"https://consilium.example/#{path}"]
     assert violations(page) == []
@@ -701,10 +697,10 @@ def test_a_phone_without_a_wallet_is_led_into_one(testbed: Testbed, path: str) -
     context.close()
 
 
-def test_a_desk_without_a_wallet_has_no_links_for_phones(testbed: Testbed) -> None:
-    context = context_of(testbed.browser, width=390)  # narrow, and without touch
+def test_a_desk_without_a_wallet_has_no_links_for_phones(rig: Rig) -> None:
+    context = context_of(rig.browser, width=390)  # narrow, and without touch
     page = context.new_page()
-    open_page(testbed, page, "/portfolio")
+    open_page(rig, page, "/portfolio")
     expect(page.get_by_text("This browser has no wallet")).to_be_visible()
     expect(page.get_by_text("Open in MetaMask")).to_have_count(0)
     context.close()
