@@ -45,7 +45,7 @@ class PaperRecord:
         """`seed` decides which cohorts of all rounds are sign-flipped."""
         self.spec, self.folder, self.store = parse_task_spec(task_file), folder, ArtifactStore(folder)
         self.weights, self.seed = weights, seed
-        self.tasks = self.record = self
+        self.tasks = self.record = self.votes = self
         self.terms = task_params(self.spec, self.store.put_file(task_file), "0x" + "11" * 20)
         self._aggregators = PublishedSums(cast(Ledger, self), self.store, NUMBER, self.spec)
         self.rounds: dict[int, RoundState] = {}
