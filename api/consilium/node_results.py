@@ -153,7 +153,7 @@ class Membership:
 
     @classmethod
     def of(cls, spec: TaskSpec, rows: int, held_out: float) -> Membership:
-        """Of a home with so many rows, which keeps this part of them out of training."""
+        """A home has so many rows, and keeps the part `held_out` of them out of training."""
         from consilium_client.privacy.membership import in_words
 
         kept = max(1, rows - round(rows * held_out))

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
-
+from consilium.account import Account
 from consilium.chain import checked_address
 from consilium.sources import open_store
 from consilium.task import Task
@@ -17,33 +16,8 @@ if TYPE_CHECKING:
     from consilium_operators.proposals import Funding, Proposal, Proposed, Stop
 
 
-class Operator:
-    """An operator's account on a chain. Without `confirm`, a method pays without a question.
-
-    Refused transactions raise Refused: `name` is the contract's error. All methods raise ChainUnreachable.
-    """
-
-    def __init__(
-        self,
-        rpc: str = LOCAL_RPC,
-        address_book: str | Path = LOCAL_ADDRESS_BOOK,
-        *,
-        keystore: str | Path | None = None,
-        password_file: str | Path | None = None,
-    ) -> None:
-        """`keystore`, `password_file`: of the account; on the local chain by default the one with all tokens.
-
-        Raises DeploymentInvalid, ChainUnreachable, KeystoreError.
-        """
-        from consilium_operators.proposals import operator_ledger
-
-        key, password = (None if path is None else Path(path) for path in (keystore, password_file))
-        self._ledger = operator_ledger(rpc, Path(address_book), key, password)
-
-    @property
-    def address(self) -> str:
-        """The account's address."""
-        return self._ledger.address
+class Operator(Account):
+    """An operator's account on a chain. Without `confirm`, a method pays without a question."""
 
     def propose(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
+from consilium.account import Account
 from consilium.chain import checked_address
 from consilium.sources import open_chain, open_store
 
@@ -25,29 +26,11 @@ def task_shares(task: int, *, rpc: str = LOCAL_RPC, address_book: str | Path = L
     return shares_of(open_chain(rpc, address_book), task)
 
 
-class Shares:
+class Shares(Account):
     """The parts of models, as one account mints, pays and claims them. `task_shares` reads them without an account.
 
-    Refused transactions raise Refused: `name` is the contract's error. All methods raise ChainUnreachable. Amounts are
-    in the token's smallest unit.
+    Amounts are in the token's smallest unit.
     """
-
-    def __init__(
-        self,
-        rpc: str = LOCAL_RPC,
-        address_book: str | Path = LOCAL_ADDRESS_BOOK,
-        *,
-        keystore: str | Path | None = None,
-        password_file: str | Path | None = None,
-    ) -> None:
-        """`keystore`, `password_file`: of the account; on the local chain by default the one with all tokens.
-
-        Raises DeploymentInvalid, ChainUnreachable, KeystoreError.
-        """
-        from consilium_operators.proposals import operator_ledger
-
-        key, password = (None if path is None else Path(path) for path in (keystore, password_file))
-        self._ledger = operator_ledger(rpc, Path(address_book), key, password)
 
     def mint(
         self, task: int, *, artifacts: Sequence[str | Path], on_page: Callable[[int], None] = lambda page: None
@@ -78,12 +61,10 @@ class Shares:
         and the server's fee of it. Raises NotPossible (AddressMalformed, AddressMistyped), Refused (NotMinted,
         AmountIsZero).
         """
-        from consilium_operators.selling import split
-
-        return split(self._ledger, task, self._server(server))
+        return self._ledger.shares.split(task, self._server(server))
 
     def _server(self, given: str | None) -> str:
-        return self._ledger.address if given is None else checked_address(given)
+        return self.address if given is None else checked_address(given)
 
     def claim(self, task: int) -> int:
         """Pays out this account's money of a task, and returns it. Raises Refused (NothingToClaim)."""

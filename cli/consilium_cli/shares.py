@@ -121,11 +121,7 @@ def _show(found: TaskShares) -> None:
             " shares mint` shows them once the task has ended"
         )
         return
-    terms = found.terms
-    console.print(
-        f"task {found.task}: of each payment the server gets {terms.server} %, the operator {terms.operator} %,"
-        f" trainers {terms.trainers} %, voters {terms.voters} %"
-    )
+    console.print(f"task {found.task}: {found.terms.in_words}")
     if not found.is_minted:
         console.print("its parts are not minted: `consilium shares mint` does it once the task has ended")
         return

@@ -8,9 +8,9 @@ from typing import Literal
 
 from consilium_chain.artifacts.store import ArtifactStore
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.shares import WHOLE, SaleTerms
+from consilium_chain.ledger.shares import WHOLE
 from consilium_chain.ledger.structs import Phase, Role
-from consilium_chain.tasks.sale_spec import head_of
+from consilium_chain.tasks.sale_spec import SaleSpec, head_of
 from consilium_chain.tasks.task_spec import parse_task_spec
 
 from consilium_operators.errors import OperatorError
@@ -45,7 +45,7 @@ class TaskShares:
     """
 
     task: int
-    terms: SaleTerms | None
+    terms: SaleSpec | None
     is_minted: bool
     paid: int
     holdings: tuple[Holding, ...]
@@ -90,8 +90,7 @@ def mint(
         spec = parse_task_spec(raw)
         if (sale := spec.sale) is None:
             raise OperatorError("NotForSale", task=task)
-        terms = SaleTerms(sale.server_percent, sale.operator_percent, sale.trainers_percent, sale.voters_percent)
-        shares.show_terms(task, head_of(raw, spec), terms)
+        shares.show_terms(task, head_of(raw, spec), sale)
     steps = (_GAS_OF_PAGE - _GAS_OF_NODES) // (_GAS_OF_STEP + params.cohorts * _GAS_OF_COHORT)
     page = 0
     while not shares.is_minted(task):
@@ -107,14 +106,6 @@ def pay(ledger: Ledger, task: int, amount: int) -> TaskShares:
     """
     ledger.shares.pay(task, amount)
     return shares_of(ledger, task)
-
-
-def split(ledger: Ledger, task: int, server: str) -> tuple[int, int]:
-    """Empties a server's till. Returns its amount and the server's fee of it, in the token's smallest unit.
-
-    Raises Refused (NotMinted, AmountIsZero if the till is empty).
-    """
-    return ledger.shares.split(task, server)
 
 
 def claim(ledger: Ledger, task: int) -> int:

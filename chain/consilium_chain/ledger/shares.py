@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from eth_utils.address import to_checksum_address
 
@@ -11,18 +10,9 @@ from consilium_chain.errors import DeploymentInvalid, Refused
 from consilium_chain.ledger.contracts import Contracts
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.outgoing import Receipt
+from consilium_chain.tasks.sale_spec import SaleSpec
 
 WHOLE = 1 << 64  # parts of a task
-
-
-@dataclass(frozen=True)
-class SaleTerms:
-    """Percentages of each payment, which add up to 100, in the order of the contract's struct."""
-
-    server: int
-    operator: int
-    trainers: int
-    voters: int
 
 
 class ModelShares:
@@ -31,14 +21,17 @@ class ModelShares:
     def __init__(self, contracts: Contracts) -> None:
         self._contracts, self._shares = contracts, contracts.model_shares
 
-    def terms(self, task: int) -> SaleTerms | None:
+    def terms(self, task: int) -> SaleSpec | None:
         """As the contract knows them; None before anybody has shown it the task's file."""
         try:
-            return SaleTerms(*self._shares.read("termsOf", task))
+            server, operator, trainers, voters = self._shares.read("termsOf", task)
         except Refused as error:
             if error.name == "TermsUnknown":
                 return None
             raise
+        return SaleSpec(
+            server_percent=server, operator_percent=operator, trainers_percent=trainers, voters_percent=voters
+        )
 
     def is_minted(self, task: int) -> bool:
         return bool(self._shares.read("minting", task)[0])
@@ -48,7 +41,7 @@ class ModelShares:
         return to_checksum_address(self._shares.read("poolAddress", node, role))
 
     def parts(self, task: int, holder: str) -> int:
-        """Of `WHOLE`."""
+        """The holder's parts, of which a task has `WHOLE`."""
         return int(self._shares.read("balanceOf", holder, task))
 
     def claimable(self, task: int, holder: str) -> int:
@@ -63,9 +56,10 @@ class ModelShares:
         """The address to which buyers pay for predictions that this account serves. No key belongs to it."""
         return to_checksum_address(self._shares.read("tillOf", task, server))
 
-    def show_terms(self, task: int, head: bytes, terms: SaleTerms) -> Receipt:
+    def show_terms(self, task: int, head: bytes, sale: SaleSpec) -> Receipt:
         """`head`: the task file's bytes before the lines of its section [sale]."""
-        return self._shares.send("showTerms", task, head, (terms.server, terms.operator, terms.trainers, terms.voters))
+        terms = (sale.server_percent, sale.operator_percent, sale.trainers_percent, sale.voters_percent)
+        return self._shares.send("showTerms", task, head, terms)
 
     def mint(self, task: int, steps: int) -> Receipt:
         """One page of minting: at most so many rewards are read and parts given."""

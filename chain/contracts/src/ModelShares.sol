@@ -20,7 +20,7 @@ import {Till} from "./Till.sol";
 contract ModelShares is IModelShares, ERC1155 {
     using SafeERC20 for IERC20;
 
-    /// @notice What a holder has of a task's payments.
+    /// @notice A holder's part of a task's payments.
     struct Account {
         uint256 seen; // payments up to which `earnedX64` counts
         uint256 earnedX64; // not yet claimed

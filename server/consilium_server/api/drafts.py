@@ -47,7 +47,7 @@ def document_of(raw: bytes) -> dict[str, Any] | None:
 
 
 def faults_of(error: Exception) -> list[dict[str, str]]:
-    """What is wrong, and where: keys, with the chosen form of a section after its key (`data.table.features.0`)."""
+    """A fault and its keys, with the chosen form of a section after its key (`data.table.features.0`)."""
     found = error.__cause__
     if not isinstance(found, ValidationError):
         return [{"where": "", "what": str(error)}]
