@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from consilium_chain.deploying.address_book import Deployment
 from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.ledger.aggregator import AggregatorCalls
+from consilium_chain.ledger.channels import Channels
 from consilium_chain.ledger.contracts import Contracts
 from consilium_chain.ledger.events import ContractEvents
 from consilium_chain.ledger.messages import Messages
@@ -28,8 +29,8 @@ class Ledger:
     """The contract client of one account, or of a reader if the connection has no account.
 
     `tasks` and `token` read, `snapshots` follow tasks, `staking` reads and stakes, `shares` has the parts of finished
-    models, `withdrawal` has the accounts that are paid, `record`, `votes` and `logs` read events, `messages` are for
-    signing, and `operator`, `hospital`, `voter`, `aggregator` and `phases` send transactions.
+    models, `channels` their buyers' deposits and payments, `withdrawal` has the accounts that are paid, `record`,
+    `votes` and `logs` read events, `messages` are for signing, and `operator`, `hospital`, `voter`, `aggregator` and `phases` send transactions.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Ledger:
         self._beacon = open_beacon(connection, deployment, drand_relays)
         self.messages = Messages(connection, deployment)
         self.tasks, self.token, self.staking = Tasks(contracts), Token(contracts), Staking(contracts, payee)
-        self.shares = ModelShares(contracts)
+        self.shares, self.channels = ModelShares(contracts), Channels(contracts)
         self.withdrawal = WithdrawalAddresses(contracts, self.staking)
         self.snapshots = Snapshots(contracts, self.tasks)
         self.logs = ContractEvents(contracts)

@@ -10,6 +10,7 @@ import {IModelShares} from "./interfaces/IModelShares.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
 import {ITasks} from "./interfaces/ITasks.sol";
 import {ITaskTypes} from "./interfaces/ITaskTypes.sol";
+import {Channels} from "./selling/Channels.sol";
 import {Till} from "./Till.sol";
 
 /// @title Parts of finished models as tokens (ERC-1155), and the money that they bring.
@@ -17,7 +18,7 @@ import {Till} from "./Till.sol";
 ///         only what a holder takes out is rounded down. Its fraction stays its own.
 /// @dev Minting calls no receiver back (`onERC1155Received`), unlike later transfers: a contract that refuses would keep
 ///      everybody else from their parts. The token is fixed at deployment and calls nobody back.
-contract ModelShares is IModelShares, ERC1155 {
+contract ModelShares is IModelShares, ERC1155, Channels {
     using SafeERC20 for IERC20;
 
     /// @notice A holder's part of a task's payments.
@@ -29,7 +30,6 @@ contract ModelShares is IModelShares, ERC1155 {
     uint256 public constant WHOLE = 1 << 64;
     uint256 private constant PERCENT = 100;
 
-    IERC20 public immutable token;
     IStaking public immutable staking;
     ITasks public immutable tasks;
     /// @notice The code of all tills.
@@ -41,8 +41,8 @@ contract ModelShares is IModelShares, ERC1155 {
     mapping(uint256 taskId => uint256) public paid;
     mapping(uint256 taskId => mapping(address holder => Account)) private _accounts;
 
-    constructor(IERC20 token_, IStaking staking_, ITasks tasks_) ERC1155("") {
-        (token, staking, tasks, till) = (token_, staking_, tasks_, new Till(token_));
+    constructor(IERC20 token_, IStaking staking_, ITasks tasks_) ERC1155("") Channels(token_) {
+        (staking, tasks, till) = (staking_, tasks_, new Till(token_));
         // Staking pulls the rewards that this contract names, and nothing else.
         token_.forceApprove(address(staking_), type(uint256).max);
     }
@@ -154,7 +154,7 @@ contract ModelShares is IModelShares, ERC1155 {
     /// @inheritdoc IModelShares
     function pay(uint256 taskId, uint256 amount) external {
         _add(taskId, msg.sender, amount);
-        token.safeTransferFrom(msg.sender, address(this), amount);
+        _pull(msg.sender, amount);
     }
 
     /// @inheritdoc IModelShares
@@ -162,21 +162,31 @@ contract ModelShares is IModelShares, ERC1155 {
         address own = tillOf(taskId, server);
         if (own.code.length == 0) own = Clones.cloneDeterministic(address(till), _salt(taskId, server));
         amount = token.balanceOf(own);
+        fee = _addSale(taskId, server, amount);
+        uint256 before = token.balanceOf(address(this));
+        Till(own).empty(amount);
+        _requireArrived(before, amount);
+        if (fee > 0) token.safeTransfer(server, fee);
+    }
+
+    function _addSale(uint256 taskId, address server, uint256 amount) internal override returns (uint256 fee) {
         fee = amount * _terms[taskId].server / PERCENT;
         emit Split(taskId, server, amount, fee);
         _add(taskId, server, amount - fee);
-        Till(own).empty(amount);
-        if (fee > 0) token.safeTransfer(server, fee);
     }
 
     /// @dev Counts money that is here, or comes within this call.
     function _add(uint256 taskId, address payer, uint256 amount) private {
-        if (!_mintings[taskId].isDone) revert NotMinted(taskId);
+        _requireMinted(taskId);
         uint256 before = paid[taskId];
         uint256 total = before + amount;
         if (total <= before) revert AmountIsZero();
         paid[taskId] = total;
         emit Paid(taskId, payer, amount, total);
+    }
+
+    function _requireMinted(uint256 taskId) internal view override {
+        if (!_mintings[taskId].isDone) revert NotMinted(taskId);
     }
 
     /// @inheritdoc IModelShares

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity ^0.8.28;
 
+import {IChannels} from "../src/interfaces/IChannels.sol";
 import {IModelShares} from "../src/interfaces/IModelShares.sol";
 import {IStaking} from "../src/interfaces/IStaking.sol";
 import {GasMeter} from "./utils/GasMeter.sol";
+import {ChannelsFixture} from "./utils/ChannelsFixture.sol";
 import {SharesFixture} from "./utils/SharesFixture.sol";
 
 abstract contract SharesGasFixture is SharesFixture, GasMeter {
@@ -84,5 +86,40 @@ contract SharesMoneyGasTest is SharesGasFixture {
     function test_transfer() public {
         bytes memory data = abi.encodeCall(modelShares.safeTransferFrom, (OPERATOR, STRANGER, id, 1_000, ""));
         vm.assertLe(_measure("safeTransferFrom, to a new holder", OPERATOR, data), 150_000);
+    }
+}
+
+contract ChannelsGasTest is ChannelsFixture, GasMeter {
+    uint256 private constant BUYERS = 10;
+
+    function setUp() public override {
+        super.setUp();
+        _playAndMint();
+        for (uint256 i = 0; i < BUYERS; ++i) {
+            _deposit(i, 1e18);
+        }
+        _redeem(0, 1);
+    }
+
+    function test_deposit() public {
+        token.transfer(_buyer(0), 1e18);
+        vm.prank(_buyer(0));
+        token.approve(address(modelShares), 1e18);
+        bytes memory data = abi.encodeCall(IChannels.deposit, (id, SERVER, 1e18));
+        vm.assertLe(_measure("shares", "deposit, the next", _buyer(0), address(modelShares), data), 75_000);
+    }
+
+    function test_redeem_one() public {
+        bytes memory data = abi.encodeCall(IChannels.redeem, (id, SERVER, _only(_voucher(0, 1e18))));
+        vm.assertLe(_measure("shares", "redeem, one buyer", SERVER, address(modelShares), data), 110_000);
+    }
+
+    function test_redeem_ten() public {
+        IChannels.Voucher[] memory vouchers = new IChannels.Voucher[](BUYERS);
+        for (uint256 i = 0; i < BUYERS; ++i) {
+            vouchers[i] = _voucher(i, 1e18);
+        }
+        bytes memory data = abi.encodeCall(IChannels.redeem, (id, SERVER, vouchers));
+        vm.assertLe(_measure("shares", "redeem, ten buyers", SERVER, address(modelShares), data), 250_000);
     }
 }

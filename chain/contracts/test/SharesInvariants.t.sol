@@ -26,7 +26,7 @@ contract SharesInvariantsTest is Test {
 
     function targetSelectors() external view returns (FuzzSelector[] memory targets) {
         targets = new FuzzSelector[](1);
-        targets[0] = FuzzSelector(address(_handler), new bytes4[](8));
+        targets[0] = FuzzSelector(address(_handler), new bytes4[](11));
         targets[0].selectors[0] = SharesHandler.pays.selector;
         targets[0].selectors[1] = SharesHandler.claims.selector;
         targets[0].selectors[2] = SharesHandler.claimsForPool.selector;
@@ -35,6 +35,9 @@ contract SharesInvariantsTest is Test {
         targets[0].selectors[5] = SharesHandler.waits.selector;
         targets[0].selectors[6] = SharesHandler.strangerTries.selector;
         targets[0].selectors[7] = SharesHandler.buys.selector;
+        targets[0].selectors[8] = SharesHandler.deposits.selector;
+        targets[0].selectors[9] = SharesHandler.redeems.selector;
+        targets[0].selectors[10] = SharesHandler.closes.selector;
     }
 
     /// @dev 102,400 calls, and a look at the books after every tenth and the last.

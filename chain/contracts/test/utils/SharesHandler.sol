@@ -2,11 +2,12 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../../src/interfaces/IStaking.sol";
-import {SharesFixture} from "./SharesFixture.sol";
+import {ChannelsFixture} from "./ChannelsFixture.sol";
+import {IChannels} from "../../src/interfaces/IChannels.sol";
 
 /// @notice Buyers, holders, nodes and strangers of two tasks' parts, and a person that sends tokens for nothing. No call
 ///         here may revert, except where a refusal is what must come.
-contract SharesHandler is SharesFixture {
+contract SharesHandler is ChannelsFixture {
     uint256 public constant HOLDERS = 3;
     uint256 private constant WHOLE = 1 << 64;
 
@@ -14,6 +15,8 @@ contract SharesHandler is SharesFixture {
     uint256 public sold; // payments of both tasks
     uint256 public donated;
     mapping(uint256 task => uint256) public soldOf;
+    uint256 public constant BUYERS = 2;
+    uint256 public inChannels; // deposited, and neither redeemed nor withdrawn
 
     function start() external {
         setUp();
@@ -85,6 +88,50 @@ contract SharesHandler is SharesFixture {
         soldOf[id] += held - fee;
     }
 
+    function deposits(uint256 which, uint256 who, uint256 amount) external {
+        amount = 1 + amount % (which % 3 == 0 ? 10 : 10e18);
+        if (token.balanceOf(address(this)) < amount) return;
+        id = 1 + which % 2;
+        _deposit(who % BUYERS, amount);
+        inChannels += amount;
+    }
+
+    /// @dev By part of a deposit, or all; and once more, which is refused.
+    function redeems(uint256 which, uint256 who, uint256 amount) external {
+        (id, who) = (1 + which % 2, who % BUYERS);
+        IChannels.Channel memory own = modelShares.channel(id, SERVER, _buyer(who));
+        if (own.deposited == own.redeemed) return;
+        uint256 owed = own.redeemed + 1 + amount % (own.deposited - own.redeemed);
+        IChannels.Voucher[] memory vouchers = _only(_voucher(who, owed));
+        uint256 before = token.balanceOf(SERVER);
+        (uint256 moved, uint256 fee) = modelShares.redeem(id, SERVER, vouchers);
+        vm.assertEq(moved, owed - own.redeemed);
+        vm.assertEq(fee, moved * _terms().server / 100);
+        vm.assertEq(token.balanceOf(SERVER) - before, fee);
+        (bool ok,) = address(modelShares).call(abi.encodeCall(modelShares.redeem, (id, SERVER, vouchers)));
+        vm.assertFalse(ok);
+        inChannels -= moved;
+        sold += moved - fee;
+        soldOf[id] += moved - fee;
+    }
+
+    /// @dev Begins to close a channel, or takes its rest once a day has passed.
+    function closes(uint256 which, uint256 who) external {
+        (id, who) = (1 + which % 2, who % BUYERS);
+        IChannels.Channel memory own = modelShares.channel(id, SERVER, _buyer(who));
+        vm.startPrank(_buyer(who));
+        if (own.closesAt == 0) {
+            modelShares.close(id, SERVER);
+        } else if (block.timestamp >= own.closesAt) {
+            vm.assertEq(modelShares.withdraw(id, SERVER), own.deposited - own.redeemed);
+            inChannels -= own.deposited - own.redeemed;
+        } else {
+            (bool ok,) = address(modelShares).call(abi.encodeCall(modelShares.withdraw, (id, SERVER)));
+            vm.assertFalse(ok);
+        }
+        vm.stopPrank();
+    }
+
     function donates(uint256 amount) external {
         amount %= 1e18;
         if (token.balanceOf(address(this)) < amount) return;
@@ -116,7 +163,7 @@ contract SharesHandler is SharesFixture {
 
     // Checks.
 
-    /// @dev Sums of parts are the whole, and payments what holders claimed and can claim: fractions of a unit are left.
+    /// @dev Channels' deposits are whole, sums of parts are the whole, and payments what holders claimed and can claim: fractions of a unit are left.
     function check() external view {
         uint256 owed;
         for (uint256 task = 1; task <= 2; ++task) {
@@ -135,7 +182,7 @@ contract SharesHandler is SharesFixture {
         }
         vm.assertLe(claimed + owed, sold);
         vm.assertLe(sold, claimed + owed + 2 * (HOLDERS + HOSPITALS + VOTERS) - 1);
-        vm.assertEq(token.balanceOf(address(modelShares)), donated + sold - claimed);
+        vm.assertEq(token.balanceOf(address(modelShares)), donated + sold + inChannels - claimed);
     }
 
     /// @dev Everybody takes out all that is theirs. Fractions of a unit are left.

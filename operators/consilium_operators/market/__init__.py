@@ -1,0 +1,1 @@
+"""A finished model for sale: its predictions over HTTP, payments, receipts, and buyers."""
