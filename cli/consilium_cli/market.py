@@ -36,7 +36,7 @@ def serve_command(
     ] = None,
     book: Annotated[Path, typer.Option(dir_okay=False, help="file of the sales; keep it")] = Path("sales.sqlite"),
     host: Annotated[str, typer.Option(help="to listen on; beyond loopback it needs a certificate")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65_535)] = SALE_PORT,
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="port to listen on")] = SALE_PORT,
     certificate: Annotated[Path | None, typer.Option(help="PEM file with the certificate and its chain")] = None,
     key: Annotated[Path | None, typer.Option(help="PEM file with the certificate's key")] = None,
     least_deposit: Annotated[

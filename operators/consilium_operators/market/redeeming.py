@@ -82,7 +82,9 @@ class Redeeming:
         seconds: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`redeem`: gets the time, and True at the end. It may raise Refused and ChainUnreachable: the next one tries again."""
+        """`redeem`: gets the time, and True at the end. It may raise Refused and ChainUnreachable: the next one tries
+        again.
+        """
         self._redeem, self._seconds, self._clock = redeem, seconds, clock
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name="redeeming", daemon=True)
