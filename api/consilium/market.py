@@ -157,7 +157,7 @@ class Buyer(Account):
         self, rows: Sequence[Mapping[str, Any]], on_answer: Callable[[Bought], None] = lambda bought: None
     ) -> list[Bought]:
         """Buys predictions of rows, in one request or several, and checks each receipt. `on_answer` gets each answer as
-        it comes.
+        it comes, before its check: keep a wrong one as evidence.
 
         Raises SaleError (ServerRefused, ServerUnreachable, ReceiptWrong).
         """
@@ -165,8 +165,7 @@ class Buyer(Account):
 
         found = []
         for body, count in requests_of(rows, self._server.most_rows):
-            found.append(self._server.predict(body, count))
-            on_answer(found[-1])
+            found.append(self._server.predict(body, count, on_answer))
         return found
 
 

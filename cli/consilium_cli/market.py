@@ -99,7 +99,9 @@ def buy_command(
 
 
 def _buy(buyer: consilium.Buyer, rows: list[dict[str, Any]], output: Path, receipts: Path | None) -> None:
-    """Writes all answers that came, even if a later one does not."""
+    """Writes all answers that came, even if a later one does not; and its receipt only of one that is wrong."""
+    from consilium_operators.market.errors import SaleError
+
     if receipts is not None:
         receipts.mkdir(parents=True, exist_ok=True)
     answers: list[Bought] = []
@@ -111,6 +113,10 @@ def _buy(buyer: consilium.Buyer, rows: list[dict[str, Any]], output: Path, recei
 
     try:
         buyer.predict(rows, on_answer)
+    except SaleError as error:
+        if error.name == "ReceiptWrong" and answers:
+            answers.pop()
+        raise
     finally:
         written = [one for bought in answers for one in bought.predictions]
         if written:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +17,14 @@ import consilium
 import httpx
 import pytest
 from chain_driver import LocalChain
-from consilium_chain.ledger.channels import Voucher
+from consilium_chain.ledger.channels import Authorization, Voucher
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_cli.main import app
 from consilium_operators.errors import OperatorError
 from consilium_operators.market import wire
+from consilium_operators.market.book import SalesBook
 from consilium_operators.market.buyer import Buyer
 from consilium_operators.market.errors import SaleError
 from market_driver import Server, buyer_of
@@ -159,10 +163,10 @@ def test_bad_vouchers_are_refused_by_name_and_nothing_is_charged(sold: Sold) -> 
     ledger, server = ledger_of(buyer), sold.seller.address
     messages = ledger.channels.messages
 
-    def signed(task: int = sold.task, to: str = server, amount: int = PRICE, time: int = 2**33) -> Voucher:
-        message = messages.voucher(task, to, ledger.address, amount, time)
+    def signed(task: int = sold.task, to: str = server, amount: int = PRICE, expires: int = 2**33) -> Voucher:
+        message = messages.voucher(task, to, ledger.address, amount, expires)
         return Voucher(
-            task, to, ledger.address, amount, time, bytes(ledger.channels.account.sign_message(message).signature)
+            task, to, ledger.address, amount, expires, bytes(ledger.channels.account.sign_message(message).signature)
         )
 
     by_another = ledger_of(stranger).channels.voucher(sold.task, server, PRICE, good.expires_at).signature
@@ -178,7 +182,7 @@ def test_bad_vouchers_are_refused_by_name_and_nothing_is_charged(sold: Sold) -> 
         "PaymentForeign": [signed(task=sold.task + 1), signed(to=ledger.address)],
         "AmountWrong": [signed(amount=PRICE + 1), signed(amount=PRICE - 1), signed(amount=2**96 - 1)],
         "VoucherSpent": [signed(amount=0)],
-        "VoucherExpires": [signed(time=1)],
+        "VoucherExpires": [signed(expires=1)],
         "DepositTooSmall": [voucher_of(sold, stranger, PRICE)],
     }  # fmt: skip
     for name, vouchers in cases.items():
@@ -300,6 +304,57 @@ def test_the_client_of_x402_pays_for_a_prediction(sold: Sold) -> None:
     assert (other.status_code, other.json()["title"]) == (402, "AuthorizationUsed")
 
 
+def test_bad_transfers_are_refused_by_name_and_move_nothing(sold: Sold) -> None:
+    ledger, deployment = buyer_of(sold.chain, TOKEN), sold.chain.deployment
+    till, now = sold.seller.shares.till_of(sold.task, sold.seller.address), int(time.time())
+    messages = ledger.channels.messages
+
+    def allowed(**other: Any) -> Authorization:
+        plain = Authorization(ledger.address, till, PRICE, 0, now + 600, secrets.token_bytes(32), b"")
+        unsigned = replace(plain, **other)
+        return replace(
+            unsigned, signature=bytes(ledger.channels.account.sign_message(messages.transfer(unsigned)).signature)
+        )
+
+    cases = {
+        "AuthorizationWrong": [allowed(to=deployment.model_shares), allowed(value=PRICE - 1), allowed(value=PRICE + 1)],
+        "AuthorizationExpires": [allowed(valid_before=now - 1), allowed(valid_after=now + 600)],
+        "AuthorizationForged": [
+            replace(allowed(), nonce=b"\1" * 32),
+            replace(allowed(), payer=sold.seller.address),
+            replace(allowed(), signature=b"\0" * 65),
+        ],
+    }
+    for name, payments in cases.items():
+        for payment in payments:
+            answer = pay(sold, wire.shown_payment(payment), wire.EXACT)
+            assert (answer.status_code, answer.json()["title"]) == (402, name), answer.text
+    poor = buyer_of(sold.chain, 0)
+    unsigned = Authorization(poor.address, till, PRICE, 0, now + 600, b"\2" * 32, b"")
+    signature = bytes(poor.channels.account.sign_message(messages.transfer(unsigned)).signature)
+    answer = pay(sold, wire.shown_payment(replace(unsigned, signature=signature)), wire.EXACT)
+    assert (answer.status_code, answer.json()["title"]) == (402, "TransferFailed")
+    assert ledger.token.balance(ledger.address) == TOKEN
+
+
+def test_a_transfer_that_arrived_before_a_kill_is_answered(sold: Sold) -> None:
+    """As after a kill between the transaction and the book: the money is there, and the book says only `begun`."""
+    ledger, body = buyer_of(sold.chain, TOKEN), b'{"rows": [{"age": 33}]}'
+    till = sold.seller.shares.till_of(sold.task, sold.seller.address)
+    plain = Authorization(ledger.address, till, PRICE, 0, int(time.time()) + 600, secrets.token_bytes(32), b"")
+    message = ledger.channels.messages.transfer(plain)
+    payment = replace(plain, signature=bytes(ledger.channels.account.sign_message(message).signature))
+    book = SalesBook(sold.folder / "sales.sqlite", sold.task, sold.seller.address, sold.chain.deployment.model_shares)
+    book.begin(payment, hashlib.sha256(body).digest(), sold.seller.channels.block())
+    sold.seller.channels.transfer(payment)
+    before = book.totals()
+    for _ in range(2):
+        assert pay(sold, wire.shown_payment(payment), wire.EXACT, body).status_code == 200
+    assert book.totals() == (before[0] + 1, before[1] + PRICE)
+    book.close()
+    assert ledger.token.balance(ledger.address) == TOKEN - PRICE
+
+
 # --- receipts ------------------------------------------------------------------------------------------------------
 
 
@@ -350,8 +405,6 @@ def test_the_book_has_no_row_and_no_answer(sold: Sold) -> None:
 
 
 def test_a_book_of_another_task_is_refused(sold: Sold, tmp_path: Path) -> None:
-    from consilium_operators.market.book import SalesBook
-
     SalesBook(tmp_path / "b", 1, sold.seller.address, "0x").close()
     with raises_fault(SaleError, "BookOfAnother"):
         SalesBook(tmp_path / "b", 2, sold.seller.address, "0x")
@@ -375,6 +428,11 @@ def test_only_a_verified_model_of_a_sold_task_is_served(sold: Sold, tmp_path: Pa
     doubtful = replace(saved, index=saved.index.model_copy(update={"verified": False}))
     with raises_fault(SaleError, "ModelNotVerified"):
         require_sellable(sold.seller, Predictor(doubtful), sold.task, "")
+    running = FiledTask(sold.chain, tmp_path, TASK + SALE).task
+    at = (running, deployment.chain_id, deployment.tasks)
+    early = Predictor(read_model(written(tmp_path / "c", TASK + SALE, task=at)))
+    with raises_fault(SaleError, "PartsNotMinted"):
+        require_sellable(sold.seller, early, running, "")
     unsold = Predictor(read_model(written(tmp_path / "b", TASK, task=own)))
     with raises_fault(OperatorError, "NotForSale"):
         require_sellable(sold.seller, unsold, sold.task, "")
