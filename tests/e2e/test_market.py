@@ -6,6 +6,7 @@ import hashlib
 import json
 import secrets
 import sqlite3
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from consilium_operators.market import wire
 from consilium_operators.market.book import SalesBook
 from consilium_operators.market.buyer import Buyer
 from consilium_operators.market.errors import SaleError
+from consilium_server.certificates import ensure_certificates
 from market_driver import Server, buyer_of
 from raised_faults import raises_fault
 from typer.testing import CliRunner
@@ -446,6 +448,22 @@ def test_a_server_offers_its_price_on_the_chain(sold: Sold) -> None:
     assert f"task {sold.task}: 0.01 tokens at https://example.org/heart" in said.output
     sold.seller.channels.offer(sold.task, 0, "")
     assert sold.seller.channels.offers(sold.task) == []
+
+
+def test_a_certificate_serves_https(sold: Sold, tmp_path: Path) -> None:
+    made = ensure_certificates(tmp_path / "tls")
+    options = ["--certificate", str(made.certificate), "--key", str(made.key)]
+    server = Server(tmp_path, sold.chain, sold.book, sold.task, TASK + SALE, *options)
+    server.authority = made.authority
+    try:
+        server.start()
+        assert server.url.startswith("https://localhost:")
+        trusted = ssl.create_default_context(cafile=str(made.authority))
+        assert httpx.get(server.url, verify=trusted).json()["sale"]["price"] == str(PRICE)
+        with raises_fault(SaleError, "ServerUnreachable"):  # its authority is not this machine's
+            Buyer(buyer_of(sold.chain, 0), server.url, retry_seconds=0.2)
+    finally:
+        server.stop()
 
 
 def test_a_remote_server_needs_https(sold: Sold) -> None:
