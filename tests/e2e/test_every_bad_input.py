@@ -58,6 +58,7 @@ ELSEWHERE = {
         "AmountWrong", "AuthorizationExpires", "AuthorizationForged", "AuthorizationUsed", "AuthorizationWrong",
         "BookOfAnother", "ChannelClosing", "DepositSmall", "DepositTooSmall", "ModelNotVerified", "ModelOfAnotherTask",
         "PartsNotMinted", "PaymentForeign", "PaymentMalformed", "PaymentMissing", "ServerRefused", "TransferFailed",
+        "TransferSmall",
         "UrlNotEncrypted", "VoucherExpires", "VoucherForged", "VoucherSpent",
     },
     "a server that lies, tried by tests/e2e/test_hostile_servers.py": {

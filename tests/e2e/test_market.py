@@ -37,6 +37,7 @@ from voter_driver import TASK, FiledTask
 SALE = "\n[sale]\nserver_percent = 20\noperator_percent = 10\ntrainers_percent = 55\nvoters_percent = 15\n"
 PRICE = TOKEN // 100
 BODY = b'{"rows": [{"age": 50}]}'
+MANY = json.dumps({"rows": [{"age": age} for age in range(100)]}).encode()  # worth a transaction: a token
 JSON = "application/json"
 
 
@@ -229,8 +230,11 @@ def test_a_request_without_payment_says_how_to_pay(sold: Sold) -> None:
     required = wire.decoded(answer.headers[wire.REQUIRED])
     assert isinstance(required, dict)
     assert answer.status_code == 402
-    assert {one["scheme"] for one in required["accepts"]} == {wire.EXACT, wire.VOUCHERS}
-    assert {one["amount"] for one in required["accepts"]} == {str(PRICE)}
+    assert [(one["scheme"], one["amount"]) for one in required["accepts"]] == [(wire.VOUCHERS, str(PRICE))]
+    answer = httpx.post(f"{sold.server.url}/predict", content=MANY, headers={"content-type": JSON})
+    assert [(one["scheme"], one["amount"]) for one in answer.json()["accepts"]] == [
+        (wire.EXACT, str(TOKEN)), (wire.VOUCHERS, str(TOKEN)),
+    ]  # fmt: skip
 
 
 def test_a_closing_channel_buys_nothing_until_it_is_open_again(sold: Sold) -> None:
@@ -284,42 +288,42 @@ def test_the_client_of_x402_pays_for_a_prediction(sold: Sold) -> None:
     from x402.mechanisms.evm.exact import ExactEvmScheme
     from x402.mechanisms.evm.signers import EthAccountSigner
 
-    ledger = buyer_of(sold.chain, TOKEN)
+    ledger = buyer_of(sold.chain, 2 * TOKEN)
     client = x402ClientSync()
     client.set_spend_controls(False)  # it only knows the usual stablecoins
     client.register("eip155:*", ExactEvmScheme(signer=EthAccountSigner(ledger.channels.account)))
     http = x402HTTPClientSync(client)
-    asked = httpx.post(f"{sold.server.url}/predict", content=BODY, headers={"content-type": JSON})
+    asked = httpx.post(f"{sold.server.url}/predict", content=MANY, headers={"content-type": JSON})
     headers, _ = http.handle_402_response(dict(asked.headers), asked.content, f"{sold.server.url}/predict")
     answers = [
-        httpx.post(f"{sold.server.url}/predict", content=BODY, headers={"content-type": JSON, **headers}, timeout=60)
+        httpx.post(f"{sold.server.url}/predict", content=MANY, headers={"content-type": JSON, **headers}, timeout=60)
         for _ in range(2)
     ]
     assert [one.status_code for one in answers] == [200, 200], answers[0].text
     assert answers[0].content == answers[1].content
     till = sold.seller.shares.till_of(sold.task, sold.seller.address)
-    assert ledger.token.balance(ledger.address) == TOKEN - PRICE
-    assert sold.seller.token.balance(till) % TOKEN in (PRICE, 0)  # the server may have emptied it
+    assert ledger.token.balance(ledger.address) == TOKEN
+    assert sold.seller.token.balance(till) in (TOKEN, 0)  # the server may have emptied it
     other = httpx.post(
-        f"{sold.server.url}/predict", content=b'{"rows": [{"age": 51}]}', headers={"content-type": JSON, **headers}
+        f"{sold.server.url}/predict", content=MANY.replace(b"99", b"98"), headers={"content-type": JSON, **headers}
     )
     assert (other.status_code, other.json()["title"]) == (402, "AuthorizationUsed")
 
 
 def test_bad_transfers_are_refused_by_name_and_move_nothing(sold: Sold) -> None:
-    ledger, deployment = buyer_of(sold.chain, TOKEN), sold.chain.deployment
+    ledger, deployment = buyer_of(sold.chain, 2 * TOKEN), sold.chain.deployment
     till, now = sold.seller.shares.till_of(sold.task, sold.seller.address), int(time.time())
     messages = ledger.channels.messages
 
     def allowed(**other: Any) -> Authorization:
-        plain = Authorization(ledger.address, till, PRICE, 0, now + 600, secrets.token_bytes(32), b"")
+        plain = Authorization(ledger.address, till, TOKEN, 0, now + 600, secrets.token_bytes(32), b"")
         unsigned = replace(plain, **other)
         return replace(
             unsigned, signature=bytes(ledger.channels.account.sign_message(messages.transfer(unsigned)).signature)
         )
 
     cases = {
-        "AuthorizationWrong": [allowed(to=deployment.model_shares), allowed(value=PRICE - 1), allowed(value=PRICE + 1)],
+        "AuthorizationWrong": [allowed(to=deployment.model_shares), allowed(value=TOKEN - 1), allowed(value=TOKEN + 1)],
         "AuthorizationExpires": [allowed(valid_before=now - 1), allowed(valid_after=now + 600)],
         "AuthorizationForged": [
             replace(allowed(), nonce=b"\1" * 32),
@@ -329,21 +333,23 @@ def test_bad_transfers_are_refused_by_name_and_move_nothing(sold: Sold) -> None:
     }
     for name, payments in cases.items():
         for payment in payments:
-            answer = pay(sold, wire.shown_payment(payment), wire.EXACT)
+            answer = pay(sold, wire.shown_payment(payment), wire.EXACT, MANY)
             assert (answer.status_code, answer.json()["title"]) == (402, name), answer.text
     poor = buyer_of(sold.chain, 0)
-    unsigned = Authorization(poor.address, till, PRICE, 0, now + 600, b"\2" * 32, b"")
+    unsigned = Authorization(poor.address, till, TOKEN, 0, now + 600, b"\2" * 32, b"")
     signature = bytes(poor.channels.account.sign_message(messages.transfer(unsigned)).signature)
-    answer = pay(sold, wire.shown_payment(replace(unsigned, signature=signature)), wire.EXACT)
+    answer = pay(sold, wire.shown_payment(replace(unsigned, signature=signature)), wire.EXACT, MANY)
     assert (answer.status_code, answer.json()["title"]) == (402, "TransferFailed")
-    assert ledger.token.balance(ledger.address) == TOKEN
+    answer = pay(sold, wire.shown_payment(allowed(value=PRICE)), wire.EXACT)
+    assert (answer.status_code, answer.json()["title"]) == (402, "TransferSmall")
+    assert ledger.token.balance(ledger.address) == 2 * TOKEN
 
 
 def test_a_transfer_that_arrived_before_a_kill_is_answered(sold: Sold) -> None:
     """As after a kill between the transaction and the book: the money is there, and the book says only `begun`."""
-    ledger, body = buyer_of(sold.chain, TOKEN), b'{"rows": [{"age": 33}]}'
+    ledger, body = buyer_of(sold.chain, 2 * TOKEN), MANY
     till = sold.seller.shares.till_of(sold.task, sold.seller.address)
-    plain = Authorization(ledger.address, till, PRICE, 0, int(time.time()) + 600, secrets.token_bytes(32), b"")
+    plain = Authorization(ledger.address, till, TOKEN, 0, int(time.time()) + 600, secrets.token_bytes(32), b"")
     message = ledger.channels.messages.transfer(plain)
     payment = replace(plain, signature=bytes(ledger.channels.account.sign_message(message).signature))
     book = SalesBook(sold.folder / "sales.sqlite", sold.task, sold.seller.address, sold.chain.deployment.model_shares)
@@ -352,9 +358,9 @@ def test_a_transfer_that_arrived_before_a_kill_is_answered(sold: Sold) -> None:
     before = book.totals()
     for _ in range(2):
         assert pay(sold, wire.shown_payment(payment), wire.EXACT, body).status_code == 200
-    assert book.totals() == (before[0] + 1, before[1] + PRICE)
+    assert book.totals() == (before[0] + 100, before[1] + TOKEN)
     book.close()
-    assert ledger.token.balance(ledger.address) == TOKEN - PRICE
+    assert ledger.token.balance(ledger.address) == TOKEN
 
 
 # --- receipts ------------------------------------------------------------------------------------------------------

@@ -27,6 +27,9 @@ class PaymentRefused(FaultError):
         "AuthorizationExpires": "the authorization is not valid for the next {seconds} seconds: sign another",
         "AuthorizationUsed": "the authorization is used or cancelled: sign another with a new nonce",
         "TransferFailed": "the chain refuses the transfer ({why}): check the signature and the balance",
+        "TransferSmall": (
+            "these predictions cost less than {least}, too little for a transaction: pay by a voucher, or ask for more"
+        ),
         "DepositSmall": "a deposit that this server sends must be {least} at least: deposit more, or send it yourself",
     }
 
