@@ -72,7 +72,7 @@ interface ITaskTypes {
         FalseUpload, // the hospital is a cheater: its cohort has no sum because of it
         Harmful, // its cohort's median is below `harmfulBelow`
         Rejected, // its cohort's median is below `acceptFloor`
-        NoImprovement, // its cohort was accepted and improved nothing
+        NoImprovement, // its cohort was accepted and improved nothing, or its rank claims less than a unit
         NoSeat,
         NotRevealed, // the voter held a seat
         Untested, // no decoy of the round could test voters: none is paid
@@ -111,7 +111,7 @@ interface ITaskTypes {
         uint8 shards; // tasks that train one model together, 1 to 16; `propose` makes them all
         uint32 rowsPerWeight; // weight = clamp(ceil(rows / rowsPerWeight), 1, maxWeight)
         uint32 maxWeight;
-        int64 acceptFloor; // a cohort whose median score is at least this is accepted
+        int64 acceptFloor; // a cohort whose median score is at least this is accepted, or in an arena may have a rank
         int64 harmfulBelow; // a cohort whose median score is below this is slashed; <= acceptFloor, and <= -10,000
         uint64 toleranceAbs; // a voter is paid if |score - median| <= toleranceAbs + |median| * toleranceBps / 10,000
         uint16 toleranceBps;
@@ -119,6 +119,7 @@ interface ITaskTypes {
         uint16 hospitalShareBps; // the three shares sum to 10,000
         uint16 voterShareBps;
         uint16 aggregatorShareBps;
+        uint16 rankDecayBps; // an arena: the claim of a rank, of the one before (`Ranks`); 0: weight times improvement
         uint16 harmfulSlashBps; // all slashes are shares of the bond, per event
         uint16 withheldSlashBps; // at most the aggregator's fee for an average hospital
         uint16 notRevealedSlashBps;
@@ -180,7 +181,7 @@ interface ITaskTypes {
         uint256 revealed; // voters: bit map
         uint256 mismatched; // voters that say that the published data do not match
         uint256 seatWeight; // sum of the active voters' bonds when the seats were drawn
-        uint256 acceptedCohorts; // bit map; in round 0 the one cohort, unjudged
+        uint256 acceptedCohorts; // bit map: they move the model; in an arena the best; in round 0 the one cohort, unjudged
         uint256 budget; // the most that the round pays, once it is concluded
         bool late; // the aggregator acted in a grace period
         int64[] medians; // per cohort, 0 for one that was not judged
@@ -191,7 +192,7 @@ interface ITaskTypes {
         IStaking.Role role; // meaningless for a stranger
         PayoutReason reason;
         uint256 base; // the amount that its role shares
-        uint256 part; // its claim: weight times the cohort's median, one seat, or the survivors' weight
+        uint256 part; // its claim: weight times the cohort's median, or its rank's; one seat; or the survivors' weight
         uint256 whole; // all claims: of hospitals, seats taken, or weight committed
         uint256 reward;
         uint256 slash; // burnt from its bond
