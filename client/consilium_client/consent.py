@@ -353,8 +353,8 @@ NEW_LIMITS: Mapping[str, bool | int | float | str] = {
     "max_days": 60, "share_evaluation": "never", "may_be_sold": False,
 }  # fmt: skip
 NEW_HOSPITAL: Mapping[str, bool | int | float | str] = {
-    "masked_only": True, "arenas": False, "exact_statistics": False, "summaries": "no", "min_rows": 50, "min_steps": 4, "min_cohort": 3,
-    "min_harm": 0.02, "max_slash_percent": 20, **NEW_LIMITS,
+    "masked_only": True, "arenas": False, "exact_statistics": False, "summaries": "no", "min_rows": 50,
+    "min_steps": 4, "min_cohort": 3, "min_harm": 0.02, "max_slash_percent": 20, **NEW_LIMITS,
 }  # fmt: skip
 NEW_VOTER: Mapping[str, bool | int | float | str] = {"max_slash_percent": 50, **NEW_LIMITS}
 

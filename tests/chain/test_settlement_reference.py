@@ -41,8 +41,8 @@ TERMS = Terms(
     pool=1_000, rounds=1, max_hospitals=8, hospital_bond=500, voter_bond=200, aggregator_bond=800, digests=False,
     decoys=False, min_reveals=2, accept_floor=-20_000, harmful_below=-40_000, tolerance_abs=1_000,
     tolerance_bps=1_000, decoy_margin=5_000, hospital_share_bps=7_000, voter_share_bps=2_000,
-    aggregator_share_bps=1_000, rank_decay_bps=0, harmful_slash_bps=2_000, withheld_slash_bps=200, not_revealed_slash_bps=1_000,
-    failed_decoy_slash_bps=5_000, not_published_slash_bps=4_000,
+    aggregator_share_bps=1_000, rank_decay_bps=0, harmful_slash_bps=2_000, withheld_slash_bps=200,
+    not_revealed_slash_bps=1_000, failed_decoy_slash_bps=5_000, not_published_slash_bps=4_000,
 )  # fmt: skip
 RECORD = RoundRecord(
     pool_left=1_000, weights=(1, 2, 3, 4, 5, 6, 7), hospital_bonds=(500,) * 7, voter_bonds=(200,) * 5,
@@ -117,7 +117,9 @@ SLASHED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["portion", "penalty", "round_part", "gain", "rank_claim", "share", "is_near", "counts"])
+@pytest.mark.parametrize(
+    "name", ["portion", "penalty", "round_part", "gain", "rank_claim", "share", "is_near", "counts"]
+)
 def test_function_answers_its_vectors(name: str) -> None:
     columns = [[int(value) for value in column] for column in FUNCTIONS[name].values()]
     assert len(columns[0]) == generate_settlement.QUESTIONS

@@ -66,7 +66,9 @@ CASES = {
     "any column": Case({"columns": "any"}),
     "an aggregator that sees updates": Case(task="[update]\nmasked = false\n", said=("masked_only",)),
     "the same, allowed": Case({"masked_only": False}, task="[update]\nmasked = false\n"),
-    "an arena": Case({"masked_only": False}, task=ARENA, said=("each hospital's update is public", "`arenas` is false")),
+    "an arena": Case(
+        {"masked_only": False}, task=ARENA, said=("each hospital's update is public", "`arenas` is false")
+    ),
     "the same, allowed by the arena's own rule": Case({"arenas": True, "min_cohort": 3}, task=ARENA),
     "a sum of one, which is no arena": Case(
         {"arenas": True, "masked_only": False, "min_cohort": 3},

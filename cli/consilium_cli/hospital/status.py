@@ -118,7 +118,7 @@ def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
         *_shards(task, state),
         *_work(spec),
         *_leaving(spec),
-        *_money(spec.money, task.params.pool),
+        *_money(spec, task.params.pool),
         *_sale(spec),
     ]
 
