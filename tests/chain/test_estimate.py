@@ -232,6 +232,7 @@ BROKEN: list[tuple[Rule, dict[str, Any]]] = [
         {
             "update": {"masked": False},
             "rounds": {"cohorts": 8, "min_cohort_size": 1, "max_hospitals": 8, "max_weight": 1},
+            "judging": {"rank_floor": 0.01},
             "money": {"rank_decay_bps": 8_500},
         },
     ),

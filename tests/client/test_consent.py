@@ -34,6 +34,8 @@ min_cohort_size = 1
 cohorts = 8
 max_hospitals = 8
 max_weight = 1
+[judging]
+rank_floor = 0.01
 [money]
 rank_decay_bps = 8_500
 """

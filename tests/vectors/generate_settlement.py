@@ -127,6 +127,7 @@ def any_terms(source: random.Random) -> Terms:
         voter_share_bps=voter_share,
         aggregator_share_bps=BASIS_POINTS - hospital_share - voter_share,
         rank_decay_bps=0,
+        rank_floor=0,
         harmful_slash_bps=source.randint(0, BASIS_POINTS),
         withheld_slash_bps=source.randint(0, BASIS_POINTS),
         not_revealed_slash_bps=source.randint(0, BASIS_POINTS),
@@ -149,8 +150,8 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     dropped = subset(source, able & ~viable, 0.5)
     named = subset(source, survivors & sum(cohorts[k] for k in members(dropped)), 0.6)
     # So that the other questions stay as they are. The seed spells some fields otherwise, for the same reason.
-    spelt = str(terms).replace("decoys=", "canaries=").replace("decoy_", "canary_").replace(", rank_decay_bps=0", "")
-    apart = random.Random(spelt)
+    spelt = str(terms).replace("decoys=", "canaries=").replace("decoy_", "canary_")
+    apart = random.Random(spelt.replace(", rank_decay_bps=0, rank_floor=0", ""))
     if named:  # and of who dealt and kept its upload
         named |= subset(apart, committed & ~survivors & sum(cohorts[k] for k in members(dropped)), 0.6)
     if not named:  # then a round without a sum is over before it is judged
@@ -191,7 +192,8 @@ def arenas() -> Iterator[tuple[Terms, RoundRecord]]:
     while found < ARENAS:
         plain_terms = any_terms(source)
         record = any_record(source, plain_terms)
-        terms = replace(plain_terms, rank_decay_bps=source.choice((1, 5_000, 8_500, 8_500, BASIS_POINTS)))
+        decay, floor = source.choice((1, 5_000, 8_500, 8_500, BASIS_POINTS)), source.choice((1, 1, 2_500))
+        terms = replace(plain_terms, rank_decay_bps=decay, rank_floor=floor)
         alone = len(record.cohorts) > 1 and all(cohort.bit_count() == 1 for cohort in record.cohorts)
         if not alone or (settle(terms, record).void is not VoidReason.NONE and source.random() < 0.9):
             continue

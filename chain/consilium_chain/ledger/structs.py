@@ -177,6 +177,7 @@ class TaskParams(_FromChain):
     upload_window: int
     score_window: int
     reveal_window: int
+    rank_floor: int
 
     def to_chain(self) -> tuple[Any, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))

@@ -40,11 +40,11 @@ def rank_claim(rank: int, decay_bps: int) -> int:
 
 
 def ranking(medians: Sequence[int], floor: int) -> list[int]:
-    """An arena's cohorts with a rank, the best first: their medians reach the floor and are above zero.
+    """An arena's cohorts with a rank, the best first: their medians reach the floor, which is above zero.
 
     Of equal ones the lower index comes first; the cohorts' seed drew it.
     """
-    ranked = [cohort for cohort, median in enumerate(medians) if median >= max(floor, 1)]
+    ranked = [cohort for cohort, median in enumerate(medians) if median >= floor]
     return sorted(ranked, key=lambda cohort: (-medians[cohort], cohort))
 
 

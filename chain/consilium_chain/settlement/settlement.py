@@ -204,7 +204,7 @@ class _Judged:
     @cached_property
     def ranking(self) -> list[int]:
         """An arena's cohorts with a rank, the best first."""
-        return ranking(self.medians, self.terms.accept_floor)
+        return ranking(self.medians, self.terms.rank_floor)
 
     def is_rejected(self, cohort: int) -> bool:
         return self.medians[cohort] < self.terms.accept_floor

@@ -146,6 +146,10 @@ def _require_arena_fits(spec: TaskSpec) -> None:
             f"an arena (rank_decay_bps) ranks hospitals one by one: set min_cohort_size = 1, shards = 1, and cohorts ="
             f" max_hospitals, of which there are {rounds.cohorts} and {rounds.max_hospitals}"
         )
+    if round(spec.judging.rank_floor * MICRO) < 1:
+        raise ValueError(
+            "an arena needs a rank_floor above 0: chance alone lifts half of all copies of the base over 0"
+        )
     if rounds.max_weight > 1:
         raise ValueError(f"the rows of an arena's hospitals count nothing: set max_weight = 1, not {rounds.max_weight}")
     if outer != "mean":

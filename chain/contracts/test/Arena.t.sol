@@ -15,7 +15,8 @@ contract ArenaTest is Fixture {
 
     function _arena() private pure returns (ITaskTypes.TaskParams memory params) {
         params = _params();
-        (params.cohorts, params.minCohortSize, params.rankDecayBps) = (uint16(HOSPITALS), 1, 8_500);
+        (params.cohorts, params.minCohortSize) = (uint16(HOSPITALS), 1);
+        (params.rankDecayBps, params.rankFloor) = (8_500, 100);
     }
 
     /// @dev A training round in which all voters give the cohorts these scores.
@@ -62,9 +63,9 @@ contract ArenaTest is Fixture {
         _assertConserved();
     }
 
-    /// @dev A model that is no better than its base, such as a copy of it, has no rank.
+    /// @dev A model that is hardly better than its base, such as a copy of it with some noise, has no rank.
     function test_settle_paysNoCopyOfTheBase() public {
-        _play([int64(0), 4_000, 0, -20_000]);
+        _play([int64(0), 4_000, 99, -20_000]);
         vm.assertEq(tasks.roundState(id, 1).acceptedCohorts, 2);
         vm.assertEq(_payout(1).reward, BASE);
         vm.assertTrue(_payout(0).reason == ITaskTypes.PayoutReason.NoImprovement);
@@ -74,7 +75,7 @@ contract ArenaTest is Fixture {
     }
 
     function test_settle_keepsTheBaseIfNothingImproves() public {
-        _play([int64(0), 0, -1, -2]);
+        _play([int64(0), 99, -1, -2]);
         vm.assertEq(tasks.roundState(id, 1).acceptedCohorts, 0);
         for (uint256 i = 0; i < HOSPITALS; ++i) {
             vm.assertEq(_earned(_hospital(i)), 0);
@@ -100,7 +101,7 @@ contract ArenaTest is Fixture {
         (uint256 paid, uint256 ranked) = (0, 0);
         for (uint256 i = 0; i < HOSPITALS; ++i) {
             paid += _payout(i).reward;
-            if (given[i] > 0) ++ranked;
+            if (given[i] >= 100) ++ranked;
             for (uint256 j = 0; j < HOSPITALS; ++j) {
                 if (given[i] > given[j]) vm.assertLe(_payout(j).reward, _payout(i).reward);
             }
@@ -145,8 +146,18 @@ contract ArenaTest is Fixture {
         _refuse(params);
     }
 
+    function test_propose_refusesRanksWithoutImprovement() public {
+        ITaskTypes.TaskParams memory params = _arena();
+        params.rankFloor = 0;
+        _refuse(params, "rankFloor");
+    }
+
     function _refuse(ITaskTypes.TaskParams memory params) private {
-        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.ParamsInvalid.selector, "rankDecayBps"));
+        _refuse(params, "rankDecayBps");
+    }
+
+    function _refuse(ITaskTypes.TaskParams memory params, string memory field) private {
+        vm.expectRevert(abi.encodeWithSelector(ITaskTypes.ParamsInvalid.selector, field));
         vm.prank(OPERATOR);
         tasks.propose(params);
     }

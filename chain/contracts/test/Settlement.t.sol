@@ -310,11 +310,12 @@ contract SettlementTest is Test {
             mstore(medians, count)
         }
         decay = decay % 10_001;
+        vm.assume(floor > 0);
         (uint256 best, uint256 claims) = Ranks.standings(medians, floor, decay);
         vm.assertLe(claims, type(uint128).max);
         (uint256 taken, uint256 ranked) = (0, 0);
         for (uint256 i = 0; i < count; ++i) {
-            if (!Ranks.isRanked(medians[i], floor)) continue;
+            if (medians[i] < floor) continue;
             uint256 rank = Ranks.rankOf(medians, i);
             vm.assertTrue(!taken.has(rank));
             taken = taken.with(rank);
@@ -322,7 +323,7 @@ contract SettlementTest is Test {
             claims -= Ranks.claim(rank, decay);
             vm.assertTrue((rank == 0) == best.has(i));
             for (uint256 j = 0; j < count; ++j) {
-                if (Ranks.isRanked(medians[j], floor) && medians[j] > medians[i]) {
+                if (medians[j] >= floor && medians[j] > medians[i]) {
                     vm.assertGt(rank, Ranks.rankOf(medians, j));
                     vm.assertLe(Ranks.claim(rank, decay), Ranks.claim(Ranks.rankOf(medians, j), decay));
                 }
@@ -457,6 +458,7 @@ contract SettlementTest is Test {
         p.hospitalShareBps = uint16(_uint(key, "hospital_share_bps"));
         p.voterShareBps = uint16(_uint(key, "voter_share_bps"));
         p.aggregatorShareBps = uint16(_uint(key, "aggregator_share_bps"));
+        p.rankFloor = int64(_int(key, "rank_floor"));
         p.rankDecayBps = uint16(_uint(key, "rank_decay_bps"));
         p.harmfulSlashBps = uint16(_uint(key, "harmful_slash_bps"));
         p.withheldSlashBps = uint16(_uint(key, "withheld_slash_bps"));

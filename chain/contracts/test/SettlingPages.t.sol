@@ -261,7 +261,8 @@ contract ArenaGasTest is PagesFixture {
     }
 
     function _terms(ITaskTypes.TaskParams memory params) internal pure override {
-        (params.cohorts, params.minCohortSize, params.rankDecayBps) = (64, 1, 8_500);
+        (params.cohorts, params.minCohortSize) = (64, 1);
+        (params.rankDecayBps, params.rankFloor) = (8_500, 1);
         (params.hospitalBond, params.voterBond) = (100e18, 100e18);
     }
 

@@ -57,8 +57,8 @@ def _round(network: Network, round_: int) -> dict[str, Any]:
             reward = tasks.explain(task, round_, hospitals[index].node).reward
             rows.append((median, -cohort, name, reward))
     rows.sort(reverse=True)
-    floor = tasks.params(task).accept_floor
-    parts = shares(sum(median > 0 and median >= floor for median, *_ in rows), Fraction(money.rank_decay_bps, 10_000))
+    floor = tasks.params(task).rank_floor
+    parts = shares(sum(median >= floor for median, *_ in rows), Fraction(money.rank_decay_bps, 10_000))
     pool = money.pool * TOKEN
     base = portion(round_part(pool, network.spec.rounds.rounds, pool), money.hospital_share_bps)
     due = [int(base * part) for part in parts]

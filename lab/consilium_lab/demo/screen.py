@@ -83,7 +83,7 @@ class Screen:
             dropped = network.treasury.tasks.round_state(network.task, values["round"]).dropped_cohorts
             shown = ", ".join(
                 f"cohort {i}: no sum" if dropped >> i & 1 else
-                f"cohort {i}: {median / 1_000_000:+.4f} {self._verdict(network, values['acceptedCohorts'] >> i & 1)}"
+                f"cohort {i}: {median / 1_000_000:+.4f}{self._verdict(network, values['acceptedCohorts'] >> i & 1)}"
                 for i, median in enumerate(values["medians"])
             )  # fmt: skip
             self.say(f"  [green]round {values['round']}/{self._rounds} settled[/green]  {shown}")
@@ -94,8 +94,8 @@ class Screen:
     @staticmethod
     def _verdict(network: Network, accepted: int) -> str:
         if network.spec.is_arena:
-            return "[bold]best[/bold]" if accepted else ""
-        return "accepted" if accepted else "rejected"
+            return " [bold]best[/bold]" if accepted else ""
+        return " accepted" if accepted else " rejected"
 
     def _finish(self, at: float) -> None:
         if self._phase is None:
@@ -187,7 +187,7 @@ def show_tables(console: Console, report: dict[str, Any]) -> None:
     for words in report["pay"]:
         console.print(words, highlight=False)
 
-    if report["arena"]:
+    if report.get("arena"):
         console.print(*_arena(report["arena"]))
     if report["strangers"]:
         console.print(*_strangers(report["strangers"]))

@@ -75,6 +75,7 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     "table": {"model": {"name": "logistic"}, **LEARNING, "rounds": {"rounds": ROUNDS, "max_weight": MOST_WEIGHT}},
 }
 RANK_DECAY = 8_500
+RANK_FLOOR = 0.01  # of log loss: copies of the base with noise stayed below it
 # Chance moves the update of one hospital further than a cohort's mean. In an arena a bad one earns nothing anyway.
 ALONE_HARMS = 5
 
@@ -122,7 +123,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     given: dict[str, Any] = dict(settings.money or {})
     if settings.arena:
         rounds |= {"cohorts": hospitals, "min_hospitals": min(2, hospitals), "max_weight": 1}
-        judging = {**judging, "harmful_below": ALONE_HARMS * judging["harmful_below"]}
+        judging = {**judging, "rank_floor": RANK_FLOOR, "harmful_below": ALONE_HARMS * judging["harmful_below"]}
         given = {"rank_decay_bps": RANK_DECAY, **given}
     money = with_bond(MoneySpec(**given), rounds["rounds"])
     # With strangers all have a seat, so that strangers never get the majority by chance.

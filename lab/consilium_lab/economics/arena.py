@@ -1,4 +1,4 @@
-"""The economics of an arena (docs/arena.md): the pay of ranks, and the gain of a trainer with several accounts. Pure."""
+"""The economics of an arena (docs/arena.md): the pay of ranks, and the gain of several accounts. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def shares(trainers: int, decay: Fraction) -> list[Fraction]:
 def sybil_gain(trainers: int, rank: int, accounts: int, decay: Fraction) -> Fraction:
     """The part of a round's pay for hospitals that one trainer gains by `accounts` accounts instead of one.
 
-    Its models are nearly equal, so they take `rank` and the next ranks. `trainers`: those with a rank, counting it once.
-    Each account locks a bond of its own.
+    Its models are nearly equal, so they take `rank` and the next ranks. `trainers`: those with a rank, with this one
+    once. Each account locks a bond of its own.
     """
     several = shares(trainers + accounts - 1, decay)[rank - 1 : rank - 1 + accounts]
     return sum(several, Fraction(0)) - shares(trainers, decay)[rank - 1]

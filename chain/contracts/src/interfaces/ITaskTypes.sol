@@ -72,7 +72,7 @@ interface ITaskTypes {
         FalseUpload, // the hospital is a cheater: its cohort has no sum because of it
         Harmful, // its cohort's median is below `harmfulBelow`
         Rejected, // its cohort's median is below `acceptFloor`
-        NoImprovement, // its cohort was accepted and improved nothing, or its rank claims less than a unit
+        NoImprovement, // its cohort was accepted and improved nothing; in an arena less than `rankFloor`
         NoSeat,
         NotRevealed, // the voter held a seat
         Untested, // no decoy of the round could test voters: none is paid
@@ -111,7 +111,7 @@ interface ITaskTypes {
         uint8 shards; // tasks that train one model together, 1 to 16; `propose` makes them all
         uint32 rowsPerWeight; // weight = clamp(ceil(rows / rowsPerWeight), 1, maxWeight)
         uint32 maxWeight;
-        int64 acceptFloor; // a cohort whose median score is at least this is accepted, or in an arena may have a rank
+        int64 acceptFloor; // a cohort whose median score is at least this is accepted
         int64 harmfulBelow; // a cohort whose median score is below this is slashed; <= acceptFloor, and <= -10,000
         uint64 toleranceAbs; // a voter is paid if |score - median| <= toleranceAbs + |median| * toleranceBps / 10,000
         uint16 toleranceBps;
@@ -130,6 +130,7 @@ interface ITaskTypes {
         uint32 uploadWindow;
         uint32 scoreWindow;
         uint32 revealWindow;
+        int64 rankFloor; // an arena: the least median that has a rank; > 0
     }
 
     struct TaskState {

@@ -64,6 +64,7 @@ library TaskRules {
             // Each hospital is alone in its cohort.
             bool isAlone = p.minCohortSize == 1 && p.cohorts == p.maxHospitals;
             _require(isAlone && p.shards == 1 && p.rankDecayBps <= Payouts.BASIS_POINTS, "rankDecayBps");
+            _require(p.rankFloor > 0, "rankFloor");
         }
         _require(p.harmfulSlashBps <= Payouts.BASIS_POINTS, "harmfulSlashBps");
         _require(p.withheldSlashBps <= Payouts.BASIS_POINTS, "withheldSlashBps");

@@ -195,7 +195,7 @@ library Verdicts {
         if (median < task.params.acceptFloor) return (ITaskTypes.PayoutReason.Rejected, 0);
         uint256 decay = task.params.rankDecayBps;
         if (decay == 0) gain = Payouts.gain(task.hospitals[index].weight, median);
-        else if (median > 0) gain = Ranks.claim(Ranks.rankOf(verdict.medians, cohort), decay);
+        else if (median >= task.params.rankFloor) gain = Ranks.claim(Ranks.rankOf(verdict.medians, cohort), decay);
         return (gain == 0 ? ITaskTypes.PayoutReason.NoImprovement : ITaskTypes.PayoutReason.Paid, gain);
     }
 

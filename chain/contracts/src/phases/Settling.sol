@@ -129,7 +129,7 @@ abstract contract Settling is Concluding, ITaskSettlement {
         }
         uint256 decay = task.params.rankDecayBps;
         if (decay != 0 && next == judged.medians.length) {
-            (judged.accepted, judged.gain) = Ranks.standings(judged.medians, task.params.acceptFloor, decay);
+            (judged.accepted, judged.gain) = Ranks.standings(judged.medians, task.params.rankFloor, decay);
         }
         round.medians = judged.medians;
         (round.acceptedCohorts, round.tests) = (uint64(judged.accepted), uint64(judged.tests));

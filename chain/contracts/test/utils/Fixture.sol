@@ -159,7 +159,8 @@ abstract contract Fixture is Test {
             uploadWindow: uint32(WINDOW),
             publishWindow: uint32(WINDOW),
             scoreWindow: uint32(WINDOW),
-            revealWindow: uint32(WINDOW)
+            revealWindow: uint32(WINDOW),
+            rankFloor: 0
         });
     }
 
