@@ -80,8 +80,8 @@ def task_params(aggregator: str, **changes: Any) -> TaskParams:
         decoys=False, masked=False,
         update_bits=LAYOUT.bits, lane_bits=LAYOUT.lane_bits, rows_per_weight=10, max_weight=16,
         accept_floor=-10_000, harmful_below=-50_000, tolerance_abs=1_000, tolerance_bps=1_000, decoy_margin=50_000,
-        hospital_share_bps=7_000, voter_share_bps=2_000, aggregator_share_bps=1_000, harmful_slash_bps=2_000,
-        withheld_slash_bps=200, not_revealed_slash_bps=1_000, failed_decoy_slash_bps=5_000,
+        hospital_share_bps=7_000, voter_share_bps=2_000, aggregator_share_bps=1_000, rank_decay_bps=0, rank_floor=0,
+        harmful_slash_bps=2_000, withheld_slash_bps=200, not_revealed_slash_bps=1_000, failed_decoy_slash_bps=5_000,
         not_published_slash_bps=2_500, join_window=WINDOW, commit_window=WINDOW, upload_window=WINDOW,
         publish_window=WINDOW, score_window=WINDOW, reveal_window=WINDOW,
     )  # fmt: skip

@@ -25,6 +25,7 @@ from consilium.lab import (
     Scenario,
     TableOptions,
     UpOptions,
+    chosen_data,
     fitted,
     needs_folder,
     parse_attack,
@@ -44,12 +45,13 @@ DataDirOption = Annotated[
 
 def demo_command(
     data: Annotated[
-        DataSet,
+        DataSet | None,
         typer.Option(
             help="wdbc (a table) comes with scikit-learn; recurrence (times) is generated; heart (a table),"
             " medquad (texts) and pneumonia (images) need --data-dir; table is your own, and needs --file"
+            "  [default: wdbc; with --arena pneumonia]"
         ),
-    ] = DataSet.WDBC,
+    ] = None,
     data_dir: DataDirOption = None,
     file: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="your own table, CSV or Parquet (--data table)")
@@ -79,7 +81,8 @@ def demo_command(
         list[str] | None,
         typer.Option(
             help="KIND[:COUNT], may be repeated: sign-flip, label-flip, noise, false-upload (hospitals);"
-            " lazy, silent (voters); stranger (two more accounts that join, and try every call with bad values)"
+            " copy, repeat (in an arena); lazy, silent (voters);"
+            " stranger (two more accounts that join, and try every call with bad values)"
         ),
     ] = None,
     cheat: Annotated[Cheat | None, typer.Option(help="let the aggregator cheat in one round, in this way")] = None,
@@ -120,18 +123,23 @@ def demo_command(
             min=0, metavar="PREDICTIONS", help="at the end, sell so many of the model, and kill the server twice"
         ),
     ] = 0,
+    arena: Annotated[
+        int | None,
+        typer.Option(min=2, max=64, help="an arena of so many hospitals: each trains alone, and pay falls by rank"),
+    ] = None,
 ) -> None:
     """Runs a whole task on this machine, with a process for each party: training, proofs, judging and pay."""
     table = None if file is None else TableOptions(file, label, sites, tuple(leave_out or ()))
     if table is None and (label or sites or leave_out):
         raise typer.BadParameter("--label, --sites and --leave-out belong to --data table --file PATH: add them")
     try:
+        chosen, folder = chosen_data(data, data_dir, arena)
         options = fitted(
             DemoOptions(
-                data, data_dir, hospitals, voters, rounds, cohorts, seats, seed,
+                chosen, folder, hospitals, voters, rounds, cohorts, seats, seed,
                 tuple(one for text in attack or [] for one in parse_attack(text)), cheat, kill_in_round,
                 kill_aggregator_in_round, chain_port, digests, masks, output.resolve(), epsilon, table,
-                None if codec is None else parse_codec(codec), program, sell,
+                None if codec is None else parse_codec(codec), program, sell, arena,
             )
         )  # fmt: skip
     except ValueError as error:

@@ -217,6 +217,11 @@ class Policy(TaskPolicy):
 
     columns: list[str] | Literal["any"] = Field(description='columns of the task\'s schema that may be used, or "any"')
     masked_only: bool = Field(default=True, description="refuse tasks whose aggregator sees single updates")
+    arenas: bool = Field(
+        default=False,
+        description="Join arenas, where each hospital trains alone: everybody sees its update. `masked_only` and"
+        " `min_cohort` do not apply to them.",
+    )
     exact_statistics: bool = Field(
         default=False,
         description="Allow exact counts, sums and sums of squares of this hospital's rows to leave, if a task asks for"
@@ -282,12 +287,16 @@ class Policy(TaskPolicy):
         found = [
             *super().objections(spec, operator),
             *self._above("max_rounds", rounds, f"it has {rounds} rounds"),
-            *self._below("min_cohort", smallest, f"its cohorts may have {smallest} hospital(s)"),
         ]
+        if spec.is_arena:
+            if not self.arenas:
+                found.append("it is an arena, where each hospital's update is public, but `arenas` is false")
+        else:
+            found += self._below("min_cohort", smallest, f"its cohorts may have {smallest} hospital(s)")
+            if self.masked_only and not spec.update.masked:
+                found.append("its aggregator would see single updates, but `masked_only` is true")
         if self.columns != ANY and (forbidden := [name for name in spec.data.used if name not in self.columns]):
             found.append(f"it uses {', '.join(forbidden)}, which `columns` does not list")
-        if self.masked_only and not spec.update.masked:
-            found.append("its aggregator would see single updates, but `masked_only` is true")
         if self.max_epsilon is not None and spec.privacy is None:
             found.append(f"it is not private, so it could cost rows more than `max_epsilon` {self.max_epsilon:g}")
         if spec.statistics == "exact" and not self.exact_statistics:
@@ -344,8 +353,8 @@ NEW_LIMITS: Mapping[str, bool | int | float | str] = {
     "max_days": 60, "share_evaluation": "never", "may_be_sold": False,
 }  # fmt: skip
 NEW_HOSPITAL: Mapping[str, bool | int | float | str] = {
-    "masked_only": True, "exact_statistics": False, "summaries": "no", "min_rows": 50, "min_steps": 4, "min_cohort": 3,
-    "min_harm": 0.02, "max_slash_percent": 20, **NEW_LIMITS,
+    "masked_only": True, "arenas": False, "exact_statistics": False, "summaries": "no", "min_rows": 50,
+    "min_steps": 4, "min_cohort": 3, "min_harm": 0.02, "max_slash_percent": 20, **NEW_LIMITS,
 }  # fmt: skip
 NEW_VOTER: Mapping[str, bool | int | float | str] = {"max_slash_percent": 50, **NEW_LIMITS}
 

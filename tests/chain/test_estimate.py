@@ -227,6 +227,15 @@ def test_nothing_is_said_of_a_quiet_task() -> None:
 ALONE = {"cohorts": 2, "min_cohort_size": 1, "min_hospitals": 2}
 BROKEN: list[tuple[Rule, dict[str, Any]]] = [
     (Rule.NO_MASKS, {"update": {"masked": False}}),
+    (
+        Rule.ARENA,
+        {
+            "update": {"masked": False},
+            "rounds": {"cohorts": 8, "min_cohort_size": 1, "max_hospitals": 8, "max_weight": 1},
+            "judging": {"rank_floor": 0.01},
+            "money": {"rank_decay_bps": 8_500},
+        },
+    ),
     (Rule.NO_PRIVACY, {"privacy": None}),
     (Rule.HIGH_EPSILON, {"privacy": {"epsilon": 10.5}}),
     (Rule.HIGH_DELTA, {"privacy": {"delta": 0.01}}),

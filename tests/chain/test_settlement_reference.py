@@ -41,8 +41,8 @@ TERMS = Terms(
     pool=1_000, rounds=1, max_hospitals=8, hospital_bond=500, voter_bond=200, aggregator_bond=800, digests=False,
     decoys=False, min_reveals=2, accept_floor=-20_000, harmful_below=-40_000, tolerance_abs=1_000,
     tolerance_bps=1_000, decoy_margin=5_000, hospital_share_bps=7_000, voter_share_bps=2_000,
-    aggregator_share_bps=1_000, harmful_slash_bps=2_000, withheld_slash_bps=200, not_revealed_slash_bps=1_000,
-    failed_decoy_slash_bps=5_000, not_published_slash_bps=4_000,
+    aggregator_share_bps=1_000, rank_decay_bps=0, rank_floor=0, harmful_slash_bps=2_000, withheld_slash_bps=200,
+    not_revealed_slash_bps=1_000, failed_decoy_slash_bps=5_000, not_published_slash_bps=4_000,
 )  # fmt: skip
 RECORD = RoundRecord(
     pool_left=1_000, weights=(1, 2, 3, 4, 5, 6, 7), hospital_bonds=(500,) * 7, voter_bonds=(200,) * 5,
@@ -117,7 +117,9 @@ SLASHED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["portion", "penalty", "round_part", "gain", "share", "is_near", "counts"])
+@pytest.mark.parametrize(
+    "name", ["portion", "penalty", "round_part", "gain", "rank_claim", "share", "is_near", "counts"]
+)
 def test_function_answers_its_vectors(name: str) -> None:
     columns = [[int(value) for value in column] for column in FUNCTIONS[name].values()]
     assert len(columns[0]) == generate_settlement.QUESTIONS
@@ -386,6 +388,41 @@ def test_settle_conserves_and_never_pays_whom_it_slashes(seed: int) -> None:
         else:
             assert 0 <= account.slash <= record.aggregator_bond
         assert not account.slash or account.reason in SLASHED
+
+
+@given(
+    st.lists(SCORE, min_size=1, max_size=64), st.integers(1, 2**63 - 1), st.integers(0, 10_000), st.integers(0, 10**30)
+)
+def test_ranks_pay_all_of_it_and_fall(medians: list[int], floor: int, decay: int, base: int) -> None:
+    """Up to a unit for each rank."""
+    order = payouts.ranking(medians, floor)
+    claims = [payouts.rank_claim(rank, decay) for rank in range(len(order))]
+    paid = [payouts.share(base, claim, sum(claims)) for claim in claims]
+    assert [medians[one] for one in order] == sorted((m for m in medians if m >= floor), reverse=True)
+    assert paid == sorted(paid, reverse=True)
+    assert not order or 0 <= base - sum(paid) <= len(order)
+
+
+def test_three_ranks_are_paid_by_the_formula() -> None:
+    claims = [payouts.rank_claim(rank, 8_500) for rank in range(3)]
+    parts = [payouts.share(1_000_000, claim, sum(claims)) for claim in claims]
+    assert parts == [388_726, 330_417, 280_855]
+    assert [round(part / 1_000_000, 3) for part in parts] == [0.389, 0.330, 0.281]
+
+
+@given(st.integers(0, 2**32))
+def test_an_arena_pays_by_rank_alone(seed: int) -> None:
+    """Neither weights nor the size of an improvement count, and the best alone moves the model."""
+    terms, record = random.Random(seed).choice(list(generate_settlement.arenas()))
+    settled = settle(terms, record)
+    assume(settled.void is VoidReason.NONE)
+    order = payouts.ranking(settled.medians, terms.rank_floor)
+    assert list(members(settled.accepted)) == order[:1]
+    heavier = settle(terms, replace(record, weights=tuple(7 * weight for weight in record.weights)))
+    assert [a.reward for a in heavier.accounts[:-1]] == [a.reward for a in settled.accounts[:-1]]
+    for rank, cohort in enumerate(order):
+        for hospital in members(record.cohorts[cohort] & record.survivors):
+            assert settled.account(Role.HOSPITAL, hospital).part == payouts.rank_claim(rank, terms.rank_decay_bps)
 
 
 @given(st.integers(0, 10**30))

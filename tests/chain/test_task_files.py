@@ -126,6 +126,12 @@ CASES = {
         "pool = 100\nhospital_share_bps = -1\nvoter_share_bps = 9001",
         "money.hospital_share_bps",
     ),
+    "an arena of shared cohorts": (
+        "pool = 100",
+        "pool = 100\nrank_decay_bps = 8500",
+        "set min_cohort_size = 1, shards = 1, and cohorts = max_hospitals, of which there are 1 and 4",
+    ),
+    "an arena that pays the first alone": ("pool = 100", "pool = 100\nrank_decay_bps = 4999", "money.rank_decay_bps"),
     "slash above everything": ("pool = 100", "pool = 100\nharmful_slash_bps = 10001", "money.harmful_slash_bps"),
     "aggregator's bond below two slashes": (
         "pool = 100",

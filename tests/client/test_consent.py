@@ -26,6 +26,21 @@ EXACT: dict[str, Any] = {"operators": [OPERATOR], "models": ["logistic"], "colum
 DAYS = "[windows]\njoin = {}\ncommit = 3640\n"
 
 
+ARENA = """
+[update]
+masked = false
+[rounds]
+min_cohort_size = 1
+cohorts = 8
+max_hospitals = 8
+max_weight = 1
+[judging]
+rank_floor = 0.01
+[money]
+rank_decay_bps = 8_500
+"""
+
+
 def task(more: str = "") -> TaskSpec:
     """`more`: sections, or what stands before them."""
     before, after = (more, "") if more.startswith("statistics") else ("", more)
@@ -53,6 +68,15 @@ CASES = {
     "any column": Case({"columns": "any"}),
     "an aggregator that sees updates": Case(task="[update]\nmasked = false\n", said=("masked_only",)),
     "the same, allowed": Case({"masked_only": False}, task="[update]\nmasked = false\n"),
+    "an arena": Case(
+        {"masked_only": False}, task=ARENA, said=("each hospital's update is public", "`arenas` is false")
+    ),
+    "the same, allowed by the arena's own rule": Case({"arenas": True, "min_cohort": 3}, task=ARENA),
+    "a sum of one, which is no arena": Case(
+        {"arenas": True, "masked_only": False, "min_cohort": 3},
+        task="[update]\nmasked = false\n[rounds]\nmin_cohort_size = 1\n",
+        said=("1 hospital(s)", "`min_cohort` 3"),
+    ),
     "as many rounds": Case({"max_rounds": 5}, task="[rounds]\nrounds = 5\n"),
     "a round too many": Case({"max_rounds": 5}, task="[rounds]\nrounds = 6\n", said=("6 rounds", "5")),
     "a limit, and a task without one": Case({"max_epsilon": 8.0}, said=("not private", "8")),

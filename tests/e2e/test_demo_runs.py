@@ -433,6 +433,42 @@ def test_killed_hospital_is_masked_away_and_the_round_settles(demo: Demo) -> Non
     assert [r["outcome"] for r in run.report["rounds"]] == ["settled"] * 3
 
 
+def assert_arena(run: Run) -> None:
+    """Pay is the formula's to the unit, and falls by rank; the best alone moved the model."""
+    arena = run.report["arena"]
+    assert arena["largest_difference"] == "0"
+    for entry, one_round in zip(arena["rounds"], run.report["rounds"][1:], strict=True):
+        ranked = [one for one in entry["standings"] if one["rank"] is not None]
+        assert [one["rank"] for one in ranked] == list(range(1, len(ranked) + 1))
+        assert all(one["median"] > 0 and int(one["paid"]) > 0 for one in ranked)
+        assert all(one["paid"] == "0" for one in entry["standings"] if one["rank"] is None)
+        moved = [cohort["members"] for cohort in one_round["cohorts"] if cohort["accepted"]]
+        assert moved == [[one["who"]] for one in ranked[:1]]
+
+
+def test_arena_pays_by_rank_and_no_copy(demo: Demo) -> None:
+    run = demo("--data", "wdbc", "--arena", "4", "--rounds", "2", "--attack", "copy", *FEW_VOTERS)
+    assert_sound(run)
+    assert_arena(run)
+    (copier,) = run.parties(does="copy")
+    first, *_ = run.report["arena"]["rounds"]
+    assert [one["rank"] for one in first["standings"]] == [1, 2, 3, None]
+    assert gain(copier) == 0
+    assert all(gain(b) > 0 for b in run.parties(role="hospital", honest=True))
+
+
+@pytest.mark.deep
+def test_arena_of_x_rays_reaches_the_best_single_trainer(demo: Demo) -> None:
+    folder = ROOT.parent / "shared" / "data" / "pneumoniamnist"
+    if not folder.is_dir():
+        pytest.skip(f"there is no {folder}")
+    run = demo("--arena", "8", "--data", "pneumonia", "--data-dir", str(folder))
+    assert_sound(run)
+    assert_arena(run)
+    arena = run.report["arena"]
+    assert arena["final"] >= arena["best_alone_metric"] - 0.01
+
+
 @pytest.mark.deep
 def test_heart_data_federates_above_training_alone(demo: Demo) -> None:
     if not HEART.is_dir():

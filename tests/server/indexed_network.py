@@ -181,10 +181,10 @@ class IndexedNetwork:
             "tasks", name, {"taskId": str(task), **values}, task=task, round=round_, account=who, role=role
         )
 
-    def propose(self, task: int, text: str, known: bool = True, shards: int = 1) -> None:
+    def propose(self, task: int, text: str, known: bool = True, **changed: int) -> None:
+        """`changed`: other terms than those of TASK_FILE."""
         raw = text.encode()
-        params = asdict(task_params(parse_task_spec(TASK_FILE.encode()), spec_hash(raw), AGGREGATOR))
-        params["shards"] = shards
+        params = asdict(task_params(parse_task_spec(TASK_FILE.encode()), spec_hash(raw), AGGREGATOR)) | changed
         shown = {
             k: v if isinstance(v, bool) or (isinstance(v, int) and abs(v) <= 2**53) else plain(v)
             for k, v in params.items()

@@ -102,6 +102,7 @@ MATRIX = [
     Row("GET", "/v1/tasks", 200, 200, 200),
     Row("GET", "/v1/tasks/{task}", 200, 200, 200, "/v1/tasks/1"),
     Row("GET", "/v1/tasks/{task}/rounds", 200, 200, 200, "/v1/tasks/1/rounds"),
+    Row("GET", "/v1/tasks/{task}/standings", 404, 404, 404, "/v1/tasks/1/standings"),
     Row("GET", "/v1/tasks/{task}/rounds/{round}", 200, 200, 200, "/v1/tasks/1/rounds/1"),
     Row("GET", "/v1/tasks/{task}/rounds/{round}/proof", 200, 200, 200, "/v1/tasks/1/rounds/1/proof"),
     Row("GET", "/v1/tasks/{task}/models", 200, 200, 200, "/v1/tasks/1/models"),

@@ -154,7 +154,12 @@ def test_told_of_names_whom_each_event_concerns() -> None:
         def cohorts(self, task: int, round_: int) -> dict[int, int]:
             return {0: 0b01, 1: 0b10}
 
-    def told(name: str, account: str | None = None, in_task: bool = True, **values: str) -> Any:
+        def rank_floor(self, task: int) -> int | None:
+            return floor
+
+    floor = None
+
+    def told(name: str, account: str | None = None, in_task: bool = True, **values: Any) -> Any:
         task = (3, 1) if in_task else (None, None)
         row = EventRow(
             block=1, log_index=0, item=0, contract="tasks", name=name, transaction=b"", task=task[0], round=task[1],
@@ -172,6 +177,9 @@ def test_told_of_names_whom_each_event_concerns() -> None:
     assert told("RoundVoided", reason="3")[:2] == ("void", everybody)
     assert told("RoundSettled", acceptedCohorts="1")[:2] == ("rejected", {"0xB"})
     assert told("RoundSettled", acceptedCohorts="3") is None
+    floor = 100  # of an arena, in which the best alone is accepted, and all that improve earn
+    assert told("RoundSettled", acceptedCohorts="1", medians=["300", "200"]) is None
+    assert told("RoundSettled", acceptedCohorts="1", medians=["300", "99"])[:2] == ("rejected", {"0xB"})
     assert told("TaskStopped")[:2] == ("ended", everybody)
     assert told("TaskEnded", refund="0")[:2] == ("ended", {*everybody, "0xO"})
     assert told("PoolWiped", "0xA", in_task=False)[:2] == ("wiped", {"0xA"})

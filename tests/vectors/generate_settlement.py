@@ -25,6 +25,7 @@ from consilium_chain.settlement.payouts import (
     lower_median,
     penalty,
     portion,
+    rank_claim,
     round_part,
     share,
 )
@@ -34,7 +35,7 @@ from consilium_chain.settlement.settlement import Settlement, settle
 UINT16, UINT32, UINT64, UINT128 = (2**bits - 1 for bits in (16, 32, 64, 128))
 INT64_MIN, INT64_MAX = INVALID_SCORE, 2**63 - 1
 EDGES = (INT64_MIN, INT64_MIN + 1, -1, 0, 1, INT64_MAX - 1, INT64_MAX)
-QUESTIONS, CASES = 96, 120
+QUESTIONS, CASES, ARENAS = 96, 120, 40
 MIXES = ((1, 0, 0, 0), (4, 1, 0, 0), (1, 1, 0, 0), (0, 0, 1, 0), (2, 0, 0, 1), (1, 0, 0, 2))  # of voters
 Ballot = tuple[int, ...]
 Column = list[int]
@@ -77,12 +78,15 @@ def functions(source: random.Random) -> dict[str, Any]:
         edge = medians_of["genuine"][i] - medians_of["margin"][i] + source.choice((-1, 0, 0, 1))
         medians_of["decoy"][i] = max(edge, INT64_MIN)
         medians_of["accept_floor"][i] = min(max(medians_of["accept_floor"][i], INT64_MIN), INT64_MAX)
+    apart = random.Random(85)  # so that the other questions stay as they are
+    ranks, decays = ([apart.randint(0, most) for _ in range(QUESTIONS)] for most in (63, BASIS_POINTS))
     return {
         "portion": table(portion, {"amount": amounts, "basis_points": basis_points}),
         "penalty": table(penalty, {"bond": amounts, "basis_points": basis_points, "left": uints(UINT128)}),
         "round_part": table(round_part, {"pool": amounts, "rounds": uints(UINT16, 1), "left": uints(UINT128)}),
         "gain": table(gain, {"weight": uints(UINT32), "median": scores()}),
         "share": table(share, {"amount": amounts, "part": uints(2**95), "whole": uints(2**103)}),
+        "rank_claim": table(rank_claim, {"rank": ranks, "decay_bps": decays}),
         "is_near": table(is_near, near),
         "counts": table(counts, medians_of),
         "lower": medians(source),
@@ -122,6 +126,8 @@ def any_terms(source: random.Random) -> Terms:
         hospital_share_bps=hospital_share,
         voter_share_bps=voter_share,
         aggregator_share_bps=BASIS_POINTS - hospital_share - voter_share,
+        rank_decay_bps=0,
+        rank_floor=0,
         harmful_slash_bps=source.randint(0, BASIS_POINTS),
         withheld_slash_bps=source.randint(0, BASIS_POINTS),
         not_revealed_slash_bps=source.randint(0, BASIS_POINTS),
@@ -144,7 +150,8 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     dropped = subset(source, able & ~viable, 0.5)
     named = subset(source, survivors & sum(cohorts[k] for k in members(dropped)), 0.6)
     # So that the other questions stay as they are. The seed spells some fields otherwise, for the same reason.
-    apart = random.Random(str(terms).replace("decoys=", "canaries=").replace("decoy_", "canary_"))
+    spelt = str(terms).replace("decoys=", "canaries=").replace("decoy_", "canary_")
+    apart = random.Random(spelt.replace(", rank_decay_bps=0, rank_floor=0", ""))
     if named:  # and of who dealt and kept its upload
         named |= subset(apart, committed & ~survivors & sum(cohorts[k] for k in members(dropped)), 0.6)
     if not named:  # then a round without a sum is over before it is judged
@@ -177,6 +184,35 @@ def any_record(source: random.Random, terms: Terms) -> RoundRecord:
     # A round that is void by its ballots is over before anybody discloses what was sign-flipped.
     over = settle(terms, record).void is not VoidReason.NONE
     return replace(record, flipped=None) if over or source.random() < 0.1 else record
+
+
+def arenas() -> Iterator[tuple[Terms, RoundRecord]]:
+    """Rounds in which each hospital is alone in its cohort, paid by rank. In every second one two cohorts tie."""
+    source, found = random.Random(85), 0
+    while found < ARENAS:
+        plain_terms = any_terms(source)
+        record = any_record(source, plain_terms)
+        decay, floor = source.choice((1, 5_000, 8_500, 8_500, BASIS_POINTS)), source.choice((1, 1, 2_500))
+        terms = replace(plain_terms, rank_decay_bps=decay, rank_floor=floor)
+        alone = len(record.cohorts) > 1 and all(cohort.bit_count() == 1 for cohort in record.cohorts)
+        if not alone or (settle(terms, record).void is not VoidReason.NONE and source.random() < 0.9):
+            continue
+        yield terms, tied(terms, record) if found % 2 else record
+        found += 1
+
+
+def tied(terms: Terms, record: RoundRecord) -> RoundRecord:
+    """With the scores of cohort 0 for cohort 1, too."""
+    count, differ = len(record.cohorts), (record.flipped or 0) & 1 != (record.flipped or 0) >> 1 & 1
+
+    def ballot(scores: Ballot) -> Ballot:
+        if not terms.decoys:
+            return (scores[0], scores[0], *scores[2:])
+        first, second = scores[0], scores[count]
+        other = (second, first) if differ else (first, second)
+        return (first, other[0], *scores[2:count], second, other[1], *scores[count + 2 :])
+
+    return replace(record, scores=tuple(None if one is None else ballot(one) for one in record.scores))
 
 
 def part_of(source: random.Random, bond: int) -> int:
@@ -247,6 +283,7 @@ def questions() -> Iterator[tuple[Terms, RoundRecord]]:
     for _ in range(CASES):
         terms = any_terms(source)
         yield terms, any_record(source, terms)
+    yield from arenas()
 
 
 def case(terms: Terms, record: RoundRecord) -> dict[str, Any]:

@@ -166,6 +166,7 @@ class TaskParams(_FromChain):
     hospital_share_bps: int
     voter_share_bps: int
     aggregator_share_bps: int
+    rank_decay_bps: int
     harmful_slash_bps: int
     withheld_slash_bps: int
     not_revealed_slash_bps: int
@@ -176,6 +177,7 @@ class TaskParams(_FromChain):
     upload_window: int
     score_window: int
     reveal_window: int
+    rank_floor: int
 
     def to_chain(self) -> tuple[Any, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))

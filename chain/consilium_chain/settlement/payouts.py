@@ -1,4 +1,4 @@
-"""Arithmetic of rewards and slashes, as in `libraries/{Payouts,Medians}.sol`, with the same vectors.
+"""Arithmetic of rewards and slashes, as in `libraries/{Payouts,Medians,Ranks}.sol`, with the same vectors.
 
 Amounts in the token's smallest unit, scores in millionths, shares and slashes in basis points. Every division rounds
 down, so that parts never exceed the whole.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 BASIS_POINTS = 10_000
+FIRST_CLAIM = 10**36  # of an arena's best
 
 
 def portion(amount: int, basis_points: int) -> int:
@@ -28,6 +29,23 @@ def round_part(pool: int, rounds: int, left: int) -> int:
 def gain(weight: int, median: int) -> int:
     """A hospital's claim on the hospitals' part: weight times improvement, or 0 without one."""
     return weight * median if median > 0 else 0
+
+
+def rank_claim(rank: int, decay_bps: int) -> int:
+    """The claim of a rank, counted from 0, on an arena's pay: `decay_bps` of the claim of the rank before."""
+    claim = FIRST_CLAIM
+    for _ in range(rank):
+        claim = portion(claim, decay_bps)
+    return claim
+
+
+def ranking(medians: Sequence[int], floor: int) -> list[int]:
+    """An arena's cohorts with a rank, the best first: their medians reach the floor, which is above zero.
+
+    Of equal ones the lower index comes first; the cohorts' seed drew it.
+    """
+    ranked = [cohort for cohort, median in enumerate(medians) if median >= floor]
+    return sorted(ranked, key=lambda cohort: (-medians[cohort], cohort))
 
 
 def share(amount: int, part: int, whole: int) -> int:

@@ -30,6 +30,8 @@ class Terms:
     hospital_share_bps: int
     voter_share_bps: int
     aggregator_share_bps: int
+    rank_decay_bps: int
+    rank_floor: int
     harmful_slash_bps: int
     withheld_slash_bps: int
     not_revealed_slash_bps: int

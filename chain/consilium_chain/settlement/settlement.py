@@ -21,6 +21,8 @@ from consilium_chain.settlement.payouts import (
     lower_median,
     penalty,
     portion,
+    rank_claim,
+    ranking,
     reach,
     round_part,
     share,
@@ -67,7 +69,7 @@ class Account:
     base: int  # its role's share of this round
     reason: Reason
     detail: str = ""
-    part: int = 0  # its claim: weight times improvement, one seat, or weight in the sums
+    part: int = 0  # its claim: weight times improvement or its rank's, one seat, or weight in the sums
     whole: int = 0  # all claims: of hospitals, taken seats, or committed weight
     reward: int = 0
     slash: int = 0
@@ -83,7 +85,7 @@ class Settlement:
     medians: tuple[int, ...]  # per cohort, of its sum, 0 for one that was not judged; empty in a void round
     decoy_medians: tuple[int, ...]  # likewise of its decoy; empty without decoys
     counted: int  # bit map of the cohorts whose two medians hold voters to them
-    accepted: int  # bit map of cohorts
+    accepted: int  # bit map of cohorts that move the model: in an arena of the best
     harmful: int  # bit map of hospitals in the sums of harmful cohorts
     guilty: int  # bit map of hospitals that broke a cohort's sum, as the committee agreed
     accounts: tuple[Account, ...]  # hospitals, voters, the aggregator
@@ -191,7 +193,34 @@ class _Judged:
 
     @cached_property
     def accepted(self) -> int:
-        return self._cohorts(lambda k: self.medians[k] >= self.terms.accept_floor)
+        if self.is_arena:
+            return sum(1 << k for k in self.ranking[:1])
+        return self._cohorts(lambda k: not self.is_rejected(k))
+
+    @property
+    def is_arena(self) -> bool:
+        return self.terms.rank_decay_bps != 0
+
+    @cached_property
+    def ranking(self) -> list[int]:
+        """An arena's cohorts with a rank, the best first."""
+        return ranking(self.medians, self.terms.rank_floor)
+
+    def is_rejected(self, cohort: int) -> bool:
+        return self.medians[cohort] < self.terms.accept_floor
+
+    def gains(self) -> list[int]:
+        """Hospitals' claims."""
+        record, found = self.record, [0] * len(self.record.weights)
+        if self.is_arena:  # each hospital is alone in its cohort
+            for rank, cohort in enumerate(self.ranking):
+                for i in members(record.cohorts[cohort] & record.survivors):
+                    found[i] = rank_claim(rank, self.terms.rank_decay_bps)
+            return found
+        for cohort in members(self.accepted):
+            for i in members(record.cohorts[cohort] & record.survivors):
+                found[i] = gain(record.weights[i], self.medians[cohort])
+        return found
 
     @cached_property
     def counted(self) -> int:
@@ -218,10 +247,7 @@ class _Judged:
 
 def _hospitals(judged: _Judged, base: int) -> Iterator[Account]:
     record = judged.record
-    gains = [0] * len(record.weights)
-    for cohort in members(judged.accepted):
-        for i in members(record.cohorts[cohort] & record.survivors):
-            gains[i] = gain(record.weights[i], judged.medians[cohort])
+    gains = judged.gains()
     whole = sum(gains)
     for i, part in enumerate(gains):
         is_named = record.named >> i & 1  # costs more than withholding an upload, and nobody is slashed twice
@@ -242,10 +268,12 @@ def _hospital(judged: _Judged, index: int, base: int, part: int, whole: int) -> 
     if not record.summed >> index & 1:
         return Account(Role.HOSPITAL, index, base, Reason.NOT_IN_SUM)
     detail = f"weight {record.weights[index]}, cohort {cohort} improved {_score(judged.medians[cohort])}"
+    if judged.is_arena and cohort in judged.ranking:
+        detail = f"rank {judged.ranking.index(cohort) + 1}, improved {_score(judged.medians[cohort])}"
     if judged.harmful >> index & 1:
         slash = penalty(terms.hospital_bond, terms.harmful_slash_bps, record.hospital_bonds[index])
         return Account(Role.HOSPITAL, index, base, Reason.HARMFUL, detail, whole=whole, slash=slash)
-    if not judged.accepted >> cohort & 1:
+    if judged.is_rejected(cohort):
         return Account(Role.HOSPITAL, index, base, Reason.REJECTED, detail, whole=whole)
     if part == 0:
         return Account(Role.HOSPITAL, index, base, Reason.NO_IMPROVEMENT, detail, whole=whole)

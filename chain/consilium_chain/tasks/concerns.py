@@ -27,6 +27,7 @@ FEW_TO_COUNT = 5  # hospitals, whose exact counts are added up
 class Rule(StrEnum):
     NO_MASKS = "no masks"
     PUBLISHED_ALONE = "published alone"
+    ARENA = "arena"
     NO_PRIVACY = "no privacy"
     HIGH_EPSILON = "high epsilon"
     HIGH_DELTA = "high delta"
@@ -84,7 +85,11 @@ def concerns(spec: TaskSpec, chain: ChainTerms | None) -> Iterator[Concern]:
 
 def _of_updates(spec: TaskSpec) -> Iterator[Concern]:
     update, rounds, privacy = spec.update, spec.rounds, spec.privacy
-    if not update.masked:
+    if spec.is_arena:
+        yield Concern(
+            Rule.ARENA, "each trainer's update is public: hospitals refuse that unless their policies allow arenas"
+        )
+    elif not update.masked:
         yield Concern(Rule.NO_MASKS, "the aggregator sees each hospital's update, and hospitals refuse that by default")
         if rounds.min_cohort_size == 1:
             yield Concern(Rule.PUBLISHED_ALONE, "a cohort may have one hospital only, whose update is then public")

@@ -65,6 +65,8 @@ def require_fitting(spec: TaskSpec) -> None:
         )
     if spec.sale is not None and r.shards > 1:
         raise ValueError(f"a model of {r.shards} shards cannot be sold yet: remove [sale], or set shards = 1")
+    if spec.is_arena:
+        _require_arena_fits(spec)
     if j.min_voters > j.max_voters:
         raise ValueError(f"min_voters {j.min_voters} is above max_voters {j.max_voters}")
     if j.seats > j.max_voters:
@@ -133,6 +135,25 @@ def require_fitting(spec: TaskSpec) -> None:
             f" shrink the model"
         )
     _require_weights_add_up(spec)
+
+
+def _require_arena_fits(spec: TaskSpec) -> None:
+    """Raises ValueError unless each hospital of an arena is alone in its cohort, and the best becomes the base."""
+    rounds, outer = spec.rounds, spec.outer.name
+    alone = rounds.min_cohort_size == 1 and rounds.cohorts == rounds.max_hospitals
+    if not alone or rounds.shards > 1:
+        raise ValueError(
+            f"an arena (rank_decay_bps) ranks hospitals one by one: set min_cohort_size = 1, shards = 1, and cohorts ="
+            f" max_hospitals, of which there are {rounds.cohorts} and {rounds.max_hospitals}"
+        )
+    if round(spec.judging.rank_floor * MICRO) < 1:
+        raise ValueError(
+            "an arena needs a rank_floor above 0: chance alone lifts half of all copies of the base over 0"
+        )
+    if rounds.max_weight > 1:
+        raise ValueError(f"the rows of an arena's hospitals count nothing: set max_weight = 1, not {rounds.max_weight}")
+    if outer != "mean":
+        raise ValueError(f'an arena\'s best model is the next base: leave out [outer] name = "{outer}"')
 
 
 def _require_weights_add_up(spec: TaskSpec) -> None:

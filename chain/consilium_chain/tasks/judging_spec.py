@@ -75,6 +75,9 @@ class JudgingSpec(Section):
         default=1, description="ballots without which a round is void"
     )
     accept_floor: Score = Field(default=-0.01, description="least median improvement of a cohort that is used and paid")
+    rank_floor: Annotated[Score, Field(ge=0)] = Field(
+        default=0, description="in an arena: least median improvement that has a rank; above 0"
+    )
     harmful_below: Score = Field(default=-0.05, description="median below which a cohort is slashed; at most -0.01")
     tolerance: Annotated[Score, Field(ge=0)] = Field(
         default=0.05, description="distance from the median up to which a score is paid"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from consilium_core.typed_toml import Section
 from pydantic import Field
@@ -33,6 +33,11 @@ class MoneySpec(Section):
     voter_share_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(default=2_000, description="the voters' part")
     aggregator_share_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
         default=1_000, description="the aggregator's part"
+    )
+    rank_decay_bps: Literal[0] | Annotated[int, Field(ge=5_000, le=10_000)] = Field(
+        default=0,
+        description="makes an arena (docs/arena.md): the pay of each rank in basis points of the rank before; 0 pays by"
+        " weight and improvement",
     )
     harmful_slash_bps: Annotated[int, Field(ge=0, le=10_000)] = Field(
         default=2_000, description="of a bond, from each hospital of a harmful cohort"

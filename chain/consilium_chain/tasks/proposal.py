@@ -15,7 +15,7 @@ def task_params(spec: TaskSpec, spec_hash: bytes, aggregator: str) -> TaskParams
     """The contract's half of a task. Scores and thresholds in millionths, amounts in the smallest unit."""
     judging, money, windows = spec.judging, spec.money, spec.windows
     amounts = ("pool", "hospital_bond", "voter_bond", "aggregator_bond", "tick_bounty")
-    scores = ("accept_floor", "harmful_below", "decoy_margin")
+    scores = ("accept_floor", "harmful_below", "decoy_margin", "rank_floor")
     # The other settings of these sections have the same names and units in the contract.
     of_file = {"metric", "plugin", "tolerance", "least_rows", "least_of_class"}
     values = spec.rounds.model_dump() | judging.model_dump(exclude=of_file) | money.model_dump()

@@ -34,6 +34,21 @@ class SpecWords:
         return summary.in_words(self._spec.summary_values, self._spec.summary_variance)
 
     @property
+    def seen(self) -> str:
+        """The parties that see a hospital's update."""
+        if self._spec.is_arena:
+            return "NOT masked: this is an arena, and each trainer's update is public"
+        if self._spec.update.masked:
+            return "masked: only the cohort's sum becomes visible"
+        return "NOT masked: the aggregator sees it"
+
+    @property
+    def pay(self) -> str:
+        """The rule by which hospitals share their part of the pool."""
+        decay = self._spec.money.rank_decay_bps
+        return f"by rank: each earns {decay / 100:g} % of the one before" if decay else "by their improvement"
+
+    @property
     def sale(self) -> str:
         """The terms by which the model may be sold; "" if it can never be."""
         if self._spec.sale is None:

@@ -77,6 +77,11 @@ class TaskSpec(Section):
         return self.update.codec.basis(self.model.tensors(self.data), seed)
 
     @property
+    def is_arena(self) -> bool:
+        """True if each hospital is alone in its cohort, and only the best moves the model."""
+        return self.money.rank_decay_bps != 0
+
+    @property
     def in_words(self) -> SpecWords:
         return SpecWords(self)
 

@@ -12,6 +12,7 @@ import {Tasks} from "../src/Tasks.sol";
 import {Bits} from "../src/libraries/Bits.sol";
 import {Medians} from "../src/libraries/Medians.sol";
 import {Payouts} from "../src/libraries/Payouts.sol";
+import {Ranks} from "../src/libraries/Ranks.sol";
 import {Scores} from "../src/libraries/Scores.sol";
 import {Bond, HospitalEntry, Keys, Membership, Round, Task, VoterEntry} from "../src/types/Task.sol";
 import {Test} from "./utils/Vm.sol";
@@ -193,7 +194,7 @@ contract SettlementTest is Test {
     string private constant VECTORS = "../../tests/vectors/settlement.json";
     string private constant ROUNDS = "../../tests/vectors/settlement_rounds.jsonl"; // one to a line
     uint256 private constant QUESTIONS = 96;
-    uint256 private constant CASES = 120;
+    uint256 private constant CASES = 160;
 
     PlantedTasks private _planted;
     ITasks private _registry; // the same
@@ -248,6 +249,15 @@ contract SettlementTest is Test {
         }
     }
 
+    function test_rankClaim_agreesWithReference() public view {
+        string memory key = ".functions.rank_claim.";
+        (uint256[] memory rank, uint256[] memory decay) = (_uints(key, "rank"), _uints(key, "decay_bps"));
+        uint256[] memory result = _results(key);
+        for (uint256 i = 0; i < QUESTIONS; ++i) {
+            vm.assertEq(Ranks.claim(rank[i], decay[i]), result[i]);
+        }
+    }
+
     function test_share_agreesWithReference() public view {
         string memory key = ".functions.share.";
         (uint256[] memory amount, uint256[] memory part) = (_uints(key, "amount"), _uints(key, "part"));
@@ -291,6 +301,36 @@ contract SettlementTest is Test {
         vm.assertLe(part, left);
         vm.assertLe(part * rounds, pool);
         vm.assertTrue(part == left || (part + 1) * rounds > pool);
+    }
+
+    /// @dev Ranks are a permutation, claims fall with them, and their sum is what all share.
+    function test_standings_areAFallingOrder(int64[] memory medians, int64 floor, uint16 decay) public pure {
+        uint256 count = medians.length < 64 ? medians.length : 64;
+        assembly ("memory-safe") {
+            mstore(medians, count)
+        }
+        decay = decay % 10_001;
+        vm.assume(floor > 0);
+        (uint256 best, uint256 claims) = Ranks.standings(medians, floor, decay);
+        vm.assertLe(claims, type(uint128).max);
+        (uint256 taken, uint256 ranked) = (0, 0);
+        for (uint256 i = 0; i < count; ++i) {
+            if (medians[i] < floor) continue;
+            uint256 rank = Ranks.rankOf(medians, i);
+            vm.assertTrue(!taken.has(rank));
+            taken = taken.with(rank);
+            ++ranked;
+            claims -= Ranks.claim(rank, decay);
+            vm.assertTrue((rank == 0) == best.has(i));
+            for (uint256 j = 0; j < count; ++j) {
+                if (medians[j] >= floor && medians[j] > medians[i]) {
+                    vm.assertGt(rank, Ranks.rankOf(medians, j));
+                    vm.assertLe(Ranks.claim(rank, decay), Ranks.claim(Ranks.rankOf(medians, j), decay));
+                }
+            }
+        }
+        vm.assertEq(claims, 0);
+        vm.assertEq(taken, Bits.below(ranked));
     }
 
     // Whole rounds.
@@ -418,6 +458,8 @@ contract SettlementTest is Test {
         p.hospitalShareBps = uint16(_uint(key, "hospital_share_bps"));
         p.voterShareBps = uint16(_uint(key, "voter_share_bps"));
         p.aggregatorShareBps = uint16(_uint(key, "aggregator_share_bps"));
+        p.rankFloor = int64(_int(key, "rank_floor"));
+        p.rankDecayBps = uint16(_uint(key, "rank_decay_bps"));
         p.harmfulSlashBps = uint16(_uint(key, "harmful_slash_bps"));
         p.withheldSlashBps = uint16(_uint(key, "withheld_slash_bps"));
         p.notRevealedSlashBps = uint16(_uint(key, "not_revealed_slash_bps"));

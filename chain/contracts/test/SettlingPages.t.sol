@@ -248,3 +248,43 @@ contract AllPaidGasTest is PagesFixture {
         vm.assertEq(token.balanceOf(address(tasks)), 0);
     }
 }
+
+contract ArenaGasTest is PagesFixture {
+    using Bits for uint256;
+
+    function _count() internal pure override returns (uint256) {
+        return 64;
+    }
+
+    function _voterCount() internal pure override returns (uint256) {
+        return 64;
+    }
+
+    function _terms(ITaskTypes.TaskParams memory params) internal pure override {
+        (params.cohorts, params.minCohortSize) = (64, 1);
+        (params.rankDecayBps, params.rankFloor) = (8_500, 1);
+        (params.hospitalBond, params.voterBond) = (100e18, 100e18);
+    }
+
+    function _judge() internal override {
+        _vote(1_000);
+        _revealAll(1_000);
+    }
+
+    /// @dev All medians are equal, so ranks follow the cohorts' numbers.
+    /// forge-config: default.isolate = true
+    function test_settle_ranksManyHospitalsWithinTransactions() public {
+        _settleByPages("64 hospitals ranked, and 64 voters paid");
+        _assertPhase(ITaskTypes.Phase.Ended);
+        vm.assertEq(tasks.roundState(id, 1).acceptedCohorts, 1);
+        uint256 paid;
+        for (uint256 rank = 0; rank < _count(); ++rank) {
+            uint256 members = tasks.cohortMembers(id, 1, rank);
+            for (uint256 i = 0; i < _count(); ++i) {
+                if (members.has(i)) paid += tasks.explain(id, 1, _hospital(i)).reward;
+            }
+        }
+        vm.assertLe(paid, 70e18);
+        vm.assertLe(70e18 - paid, _count());
+    }
+}

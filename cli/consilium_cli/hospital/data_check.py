@@ -237,6 +237,8 @@ def _leaves(profile: Profile) -> Table:
         if spec.update.masked
         else "NOT masked: the aggregator reads it; the sum over a cohort's hospitals is public"
     )
+    if spec.is_arena:
+        seen = spec.in_words.seen
     noise = ""
     if spec.privacy is not None:
         bound = f"epsilon {spec.privacy.epsilon:g} at delta {spec.privacy.delta:g}"

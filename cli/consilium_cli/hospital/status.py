@@ -29,7 +29,6 @@ from consilium_cli.nodes.status import (
 if TYPE_CHECKING:
     from consilium.node_results import ListedTask, Membership, OwnTask
     from consilium_chain.ledger.structs import TaskState
-    from consilium_chain.tasks.money_spec import MoneySpec
     from consilium_chain.tasks.task_spec import TaskSpec
     from consilium_chain.tasks.training_specs import TrainingSpec
     from consilium_client.consent import Policy
@@ -119,7 +118,7 @@ def _facts(task: JoinedTask, state: TaskState) -> list[tuple[str, str]]:
         *_shards(task, state),
         *_work(spec),
         *_leaving(spec),
-        *_money(spec.money, task.params.pool),
+        *_money(spec, task.params.pool),
         *_sale(spec),
     ]
 
@@ -176,7 +175,7 @@ def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
         privacy = f"all rounds together cost a row at most {bound}: this machine adds noise before anything leaves"
     things = spec.data.things
     update, size = spec.update, spec.update_bytes
-    seen = "masked: only the cohort's sum becomes visible" if update.masked else "NOT masked: the aggregator sees it"
+    seen = spec.in_words.seen
     once = f"the number of {things}, in public"
     if spec.statistics == "exact":
         once += f"; exactly, without noise: {spec.data.summed}, {seen}"
@@ -192,10 +191,11 @@ def _leaving(spec: TaskSpec) -> list[tuple[str, str]]:
     ]
 
 
-def _money(money: MoneySpec, pool: int) -> list[tuple[str, str]]:
+def _money(spec: TaskSpec, pool: int) -> list[tuple[str, str]]:
+    money = spec.money
     harmful, withheld = (f"{bps / 100:g} %" for bps in (money.harmful_slash_bps, money.withheld_slash_bps))
     return [
-        ("pays", f"{money.hospital_share_bps / 100:g} % of {tokens(pool)} tokens to hospitals, by their improvement"),
+        ("pays", f"{money.hospital_share_bps / 100:g} % of {tokens(pool)} tokens to hospitals, {spec.in_words.pay}"),
         (
             "costs",
             f"a bond of {money.hospital_bond:,} tokens, locked until the task ends. A round can slash {harmful} of it"

@@ -20,6 +20,7 @@ from consilium_client.data.examples import Examples
 from consilium_client.home import HospitalHome, VoterHome
 from consilium_client.hospital.node import HospitalNode
 from consilium_client.models import Vector
+from consilium_client.replay import FIRST_ROUND
 from consilium_client.voter.ballots import Ballot
 from consilium_client.voter.judging import Voter
 from consilium_client.voter.node import VoterNode
@@ -67,6 +68,22 @@ class FalseUploader(HospitalNode):
 
     def uploaded(self, round_: int, masked: list[Blob]) -> list[Blob]:
         return masked if round_ == STATISTICS_ROUND else [_one_lane_changed(masked[0]), *masked[1:]]
+
+
+class Copier(HospitalNode):
+    """Submits the last round's best model, which is the base, as its own."""
+
+    def local_update(self, round_: int, base: Vector) -> Coordinates:
+        return np.zeros(self.training.record.basis.size)
+
+
+class Repeater(HospitalNode):
+    """Repeats the step that the last round's best update made, in the hope that it was too short."""
+
+    def local_update(self, round_: int, base: Vector) -> Coordinates:
+        record = self.training.record
+        before = base if round_ == FIRST_ROUND else record.base(round_ - 1)
+        return record.basis.gather(base - before).astype(np.float64)
 
 
 class LazyVoter(VoterNode):
@@ -141,6 +158,8 @@ HOSPITALS = {
     Attack.LABEL_FLIP: LabelFlipper,
     Attack.NOISE: NoiseMaker,
     Attack.FALSE_UPLOAD: FalseUploader,
+    Attack.COPY: Copier,
+    Attack.REPEAT: Repeater,
 }
 VOTERS = {Attack.LAZY: LazyVoter, Attack.SILENT: SilentVoter}
 

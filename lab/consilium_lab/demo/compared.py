@@ -18,7 +18,7 @@ from consilium_client.programs.library import offer
 from consilium_core.logs import emit
 from consilium_core.private_files import write_private_file
 
-from consilium_lab.demo.references import Metrics, mean_alone, trained_pooled
+from consilium_lab.demo.references import Metrics, each_alone, mean_of, trained_pooled
 
 
 def main() -> None:
@@ -40,8 +40,9 @@ def main() -> None:
     held_out = joined([examples(VoterHome.open(home).settings) for home in given.voters])
     with without_windows():
         pooled = trained_pooled(spec, parts, held_out, given.seed)
-        alone = mean_alone(spec, parts, held_out, given.seed)
-    emit("compared", pooled=pooled, local_only=alone)
+        each = each_alone(spec, parts, held_out, given.seed)
+    alone = mean_of(each)
+    emit("compared", pooled=pooled, local_only=alone, each=each)
     if given.output is not None:
         write_private_file(given.output, json.dumps({"pooled": _finite(pooled), "alone": _finite(alone)}))
 

@@ -23,7 +23,7 @@ from consilium_client.data.examples import Examples
 from consilium_client.data.kinds import read_examples
 from numpy.typing import NDArray
 
-from consilium_lab.demo.options import MEDQUAD_FILE, DataSet
+from consilium_lab.demo.options import MEDQUAD_FILE, X_RAYS_FILE, DataSet
 from consilium_lab.errors import LabError
 from consilium_lab.own_table import OwnTable, in_turn
 
@@ -317,7 +317,7 @@ def without_labels(labelled: DemoData) -> DemoData:
 
 # --- PneumoniaMNIST: one hospital's chest X-rays, split ---------------------------------------------------------------
 
-PNEUMONIA_FILE = "pneumoniamnist_rebuilt.npz"
+PNEUMONIA_FILE = X_RAYS_FILE
 PNEUMONIA_ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 
 

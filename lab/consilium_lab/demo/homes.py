@@ -75,7 +75,9 @@ def make_hospital(
     write_key(home, account)
     data = data_settings(rows, home, spec)
     make_transport_key(home / "transport.key")
-    policy = settings.policy(spec) | {"columns": spec.data.used, "masked_only": spec.update.masked}
+    policy = settings.policy(spec) | {
+        "columns": spec.data.used, "masked_only": spec.update.masked, "arenas": spec.is_arena,
+    }  # fmt: skip
     return HospitalHome.create(home, settings.of_nodes | data | {**more}, policy)
 
 

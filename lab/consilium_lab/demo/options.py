@@ -10,6 +10,8 @@ from typing import Any
 
 OUTPUT = Path(".consilium/demo")
 MEDQUAD_FILE = "medquad_qtype9.csv"
+X_RAYS_FILE = "pneumoniamnist_rebuilt.npz"
+X_RAYS = (Path("shared/data/pneumoniamnist"), Path("../shared/data/pneumoniamnist"))
 MIN_MASKED = 3  # the same as in `consilium_chain.tasks.task_spec`, which is too heavy for --help
 
 
@@ -33,7 +35,7 @@ class DataSet(StrEnum):
             DataSet.HEART: "the four processed.*.data files",
             DataSet.MEDQUAD: MEDQUAD_FILE,
             DataSet.MEDQUAD_TEXTS: MEDQUAD_FILE,
-            DataSet.PNEUMONIA: "pneumoniamnist_rebuilt.npz",
+            DataSet.PNEUMONIA: X_RAYS_FILE,
         }.get(self)
 
 
@@ -53,6 +55,8 @@ class Attack(StrEnum):
     LAZY = "lazy"
     SILENT = "silent"
     STRANGER = "stranger"
+    COPY = "copy"
+    REPEAT = "repeat"
 
     @property
     def by_voter(self) -> bool:
@@ -117,11 +121,17 @@ class DemoOptions:
     codec: Mapping[str, Any] | None = None
     program: Path | None = None  # the folder of an exported one, instead of the data set's model
     sell: int = 0  # predictions to sell at the end
+    arena: int | None = None  # so many hospitals train alone and are ranked; instead of `hospitals` and `cohorts`
 
     @property
     def hospital_count(self) -> int:
         """Heart has four hospitals, MedQuAD at most nine; a table those that it names."""
-        return self.hospitals or {DataSet.HEART: 4, DataSet.MEDQUAD: 3, DataSet.MEDQUAD_TEXTS: 3}.get(self.data, 6)
+        usual = {DataSet.HEART: 4, DataSet.MEDQUAD: 3, DataSet.MEDQUAD_TEXTS: 3}.get(self.data, 6)
+        return self.arena or self.hospitals or usual
+
+    @property
+    def is_masked(self) -> bool:
+        return self.masked and self.arena is None
 
     @property
     def strangers(self) -> int:
@@ -132,6 +142,23 @@ class DemoOptions:
     def cheat_round(self) -> int:
         """The round in which the aggregator cheats: between honest rounds, if there are enough."""
         return min(2, self.rounds or 2)
+
+
+def chosen_data(data: DataSet | None, data_dir: Path | None, arena: int | None) -> tuple[DataSet, Path | None]:
+    """The data set and its folder. By default an arena has the chest X-rays, from `shared/data` here or one folder up.
+
+    Raises ValueError if they are not there.
+    """
+    if arena is None or data is not None:
+        return data or DataSet.WDBC, data_dir
+    if data_dir is None:
+        data_dir = next((folder for folder in X_RAYS if (folder / X_RAYS_FILE).is_file()), None)
+    if data_dir is None:
+        raise ValueError(
+            f"--arena has the chest X-rays by default, but neither {X_RAYS[0]} nor {X_RAYS[1]} has {X_RAYS_FILE}:"
+            f" `consilium data fetch pneumonia --to {X_RAYS[0]}` gets them; or choose other data, as by --data wdbc"
+        )
+    return DataSet.PNEUMONIA, data_dir
 
 
 def least_cohort(strangers: int) -> int:
@@ -184,14 +211,18 @@ def check(options: DemoOptions) -> None:
     hospitals, cohorts = options.hospital_count, options.cohorts or 1
     if options.data is DataSet.HEART and hospitals != 4:
         raise ValueError("--data heart has four hospitals: leave --hospitals at 4")
+    if options.arena is not None:
+        _check_arena(options)
+    elif {Attack.COPY, Attack.REPEAT} & set(options.attacks):
+        raise ValueError("--attack copy and repeat use the best update of an arena's last round: add --arena")
     if cohorts > hospitals:
         raise ValueError(f"{cohorts} cohorts need as many hospitals, but there are {hospitals}: lower --cohorts")
-    if options.masked and cohorts * MIN_MASKED > hospitals:
+    if options.is_masked and cohorts * MIN_MASKED > hospitals:
         raise ValueError(
             f"masks need {MIN_MASKED} to each cohort, {cohorts * MIN_MASKED} hospitals in all, but there are"
             f" {hospitals}: lower --cohorts, raise --hospitals, or pass --no-masks"
         )
-    if Attack.FALSE_UPLOAD in options.attacks and not options.masked:
+    if Attack.FALSE_UPLOAD in options.attacks and not options.is_masked:
         raise ValueError("--attack false-upload needs masked uploads: leave out --no-masks")
     voters = options.voters + options.strangers
     if options.seats is not None and options.seats > voters:
@@ -207,6 +238,14 @@ def check(options: DemoOptions) -> None:
     for name, number in kills.items():
         if number is not None and number > last_round:
             raise ValueError(f"{name} {number} is after the last round, {last_round}")
+
+
+def _check_arena(options: DemoOptions) -> None:
+    """Raises ValueError."""
+    if options.hospitals is not None or options.cohorts is not None:
+        raise ValueError("--arena N has N hospitals, each a cohort of its own: leave out --hospitals and --cohorts")
+    if options.strangers:
+        raise ValueError("--attack stranger needs masked cohorts: leave out --arena")
 
 
 def _check_table(options: DemoOptions) -> None:
@@ -232,7 +271,7 @@ def _check_strangers(options: DemoOptions) -> None:
             f"{strangers} strangers judge together with {options.voters} voters, and must be fewer: raise --voters"
         )
     least = cohorts * least_cohort(strangers) - strangers
-    if options.masked and options.hospital_count < least:
+    if options.is_masked and options.hospital_count < least:
         raise ValueError(
             f"with {strangers} stranger(s), {cohorts} cohort(s) need {least} hospitals for a sum, but there are"
             f" {options.hospital_count}: raise --hospitals, or lower --cohorts or the attack's COUNT"

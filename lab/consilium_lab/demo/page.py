@@ -51,6 +51,7 @@ def write_page(path: Path, report: dict[str, Any]) -> None:
         "<h2>Time and gas</h2>",
         svg(_time_picture(report)),
         svg(_gas_picture(report)),
+        _arena(report),
         "<h2>Rounds</h2>",
         _rounds(report),
         _refusals(report),
@@ -198,6 +199,44 @@ def _rounds(report: dict[str, Any]) -> str:
         "<th class=n>median improvement<th>accepted"
     )
     return table_of(head, rows)
+
+
+def _arena(report: dict[str, Any]) -> str:
+    arena = report.get("arena")
+    if arena is None:
+        return ""
+    rows = [
+        f"<td>{entry['round']}<td class=n>{one['rank'] or '–'}<td>{html.escape(one['who'])}"
+        f"<td class=n>{one['median']:+.4f}<td class=n>{one['share']:.3f}<td class=n>{_amount(one['paid'])}"
+        for entry in arena["rounds"]
+        for one in entry["standings"]
+    ]
+    head = "<th>round<th class=n>rank<th>trainer<th class=n>median<th class=n>share<th class=n>tokens"
+    trainers = [name for name, row in report["balances"].items() if row["role"] == "hospital"]
+    names = [report["balances"][account]["name"] for account in trainers]
+    return f"<h2>The arena of {len(names)} trainers</h2>{svg(_medians_picture(arena, names))}{table_of(head, rows)}"
+
+
+def _medians_picture(arena: dict[str, Any], names: list[str]) -> Any:
+    """Each trainer's curve: its median, round by round."""
+    figure, axes = figure_of(9, 3.8)
+    ends, numbers = [], [entry["round"] for entry in arena["rounds"]]
+    for name in names:
+        medians = {
+            entry["round"]: one["median"]
+            for entry in arena["rounds"]
+            for one in entry["standings"]
+            if one["who"] == name
+        }
+        best = any(one["who"] == name and one["rank"] == 1 for entry in arena["rounds"] for one in entry["standings"])
+        axes.plot(list(medians), list(medians.values()), color=BLUE if best else MUTED, linewidth=2 if best else 1)
+        if medians:
+            ends.append((medians[max(medians)], name, BLUE if best else MUTED))
+    axes.axhline(0, color=MUTED, linewidth=0.8)
+    axes.set_xticks(numbers, [f"round {number}" for number in numbers], fontsize=9)
+    axes.set_ylabel("median improvement", color=MUTED)
+    label_ends(axes, ends)
+    return figure
 
 
 def _strangers(report: dict[str, Any]) -> str:

@@ -63,7 +63,15 @@ def local_only(data: DemoData, spec: TaskSpec, seed: int) -> Metrics:
 
 def mean_alone(spec: TaskSpec, parts: Sequence[Examples], held_out: Examples, seed: int) -> Metrics:
     """`local_only` on examples that are read already."""
-    results = [trained_alone(spec, own, held_out, seed_of(seed, index)) for index, own in enumerate(parts)]
+    return mean_of(each_alone(spec, parts, held_out, seed))
+
+
+def each_alone(spec: TaskSpec, parts: Sequence[Examples], held_out: Examples, seed: int) -> list[Metrics]:
+    """`trained_alone` of each hospital."""
+    return [trained_alone(spec, own, held_out, seed_of(seed, index)) for index, own in enumerate(parts)]
+
+
+def mean_of(results: Sequence[Metrics]) -> Metrics:
     return {name: fmean(result[name] for result in results) for name in results[0]}
 
 

@@ -89,9 +89,10 @@ def _run(options: DemoOptions, starter: Starter, console: Console) -> DemoResult
         model = tomllib.loads(store_weights(store, options.program))["model"]
     limits = windows(options.hospital_count + options.voters)
     settings = TaskSettings(
-        options.rounds, options.cohorts, options.seats, limits, digests=options.digests, masked=options.masked,
+        options.rounds, options.cohorts, options.seats, limits, digests=options.digests, masked=options.is_masked,
         epsilon=options.epsilon, strangers=options.strangers, codec=options.codec, model=model,
         sale=SALE if options.sell else None,
+        arena=options.arena is not None,
     )  # fmt: skip
     task_file = task_toml(data, settings).encode()
     spec = parse_task_spec(task_file)

@@ -83,13 +83,19 @@ class Screen:
             dropped = network.treasury.tasks.round_state(network.task, values["round"]).dropped_cohorts
             shown = ", ".join(
                 f"cohort {i}: no sum" if dropped >> i & 1 else
-                f"cohort {i}: {median / 1_000_000:+.4f} {_verdict(values['acceptedCohorts'] >> i & 1)}"
+                f"cohort {i}: {median / 1_000_000:+.4f}{self._verdict(network, values['acceptedCohorts'] >> i & 1)}"
                 for i, median in enumerate(values["medians"])
             )  # fmt: skip
             self.say(f"  [green]round {values['round']}/{self._rounds} settled[/green]  {shown}")
 
     def refused(self, who: str, call: str, error: str) -> None:
         self.say(f"  [yellow]the contract refused[/yellow] {call} by {who}: [bold]{error}[/bold]")
+
+    @staticmethod
+    def _verdict(network: Network, accepted: int) -> str:
+        if network.spec.is_arena:
+            return " [bold]best[/bold]" if accepted else ""
+        return " accepted" if accepted else " rejected"
 
     def _finish(self, at: float) -> None:
         if self._phase is None:
@@ -106,10 +112,6 @@ class Screen:
             self._status.update(f"round {round_}/{self._rounds}: {PHASES[phase]}{count}")
 
 
-def _verdict(accepted: int) -> str:
-    return "accepted" if accepted else "rejected"
-
-
 def _strangers(calls: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
     """Two tables: refusals by call and error, and the calls that were accepted."""
     tried, refused = (sum(call[what] for call in calls) for what in ("tried", "refused"))
@@ -124,6 +126,25 @@ def _strangers(calls: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
         for field, times in Counter(one["field"] for one in call["taken"]).items():
             table.add_row(call["call"], field, str(times))
     yield table
+
+
+def _arena(arena: Mapping[str, Any]) -> Iterator[Table | str]:
+    """Each round's ranking, and the model beside that of the best single trainer."""
+    title = f"Arena: each rank earns {arena['decay']:.0%} of the one before"
+    table = Table("round", "rank", "trainer", "median", "share", "tokens", title=title, **STYLE)
+    for entry in arena["rounds"]:
+        for one in entry["standings"]:
+            table.add_row(
+                str(entry["round"]), str(one["rank"] or "–"), one["who"], f"{one['median']:+.4f}",
+                f"{one['share']:.3f}", tokens(int(one["paid"])),
+            )  # fmt: skip
+    yield table
+    yield f"Pay differs from the formula by at most {arena['largest_difference']} of the smallest unit."
+    if arena["final"] is not None and arena["best_alone"] is not None:
+        yield (
+            f"Arena's model: {arena['metric']} {arena['final']:.3f}; the best single trainer, {arena['best_alone']},"
+            f" reaches {arena['best_alone_metric']:.3f} alone"
+        )
 
 
 def show_tables(console: Console, report: dict[str, Any]) -> None:
@@ -166,6 +187,8 @@ def show_tables(console: Console, report: dict[str, Any]) -> None:
     for words in report["pay"]:
         console.print(words, highlight=False)
 
+    if report.get("arena"):
+        console.print(*_arena(report["arena"]))
     if report["strangers"]:
         console.print(*_strangers(report["strangers"]))
     difference = report["conservation"]["difference"]

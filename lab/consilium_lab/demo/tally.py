@@ -20,6 +20,7 @@ from consilium_client.replay import PublicRecord
 from consilium_client.task import load_task
 from consilium_verify.report import derived
 
+from consilium_lab.demo.arena import arena_of
 from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.datasets import examples_of
 from consilium_lab.demo.network import Network, Role
@@ -31,6 +32,8 @@ MASKED = (
     "Masked: nobody else saw a hospital's update. The aggregator learned each cohort's sum, which the chain verified"
     " and everybody can read."
 )
+RANKED = "Pay of a round goes by rank: neither rows nor the size of an improvement count."
+PUBLIC = "An arena: everybody saw each hospital's update (never its rows)."
 UNMASKED = "Not masked: the aggregator saw each hospital's update (never its rows)."
 NO_NOISE = "No noise hides a hospital's part in a sum."
 
@@ -40,7 +43,7 @@ def privacy_in_words(spec: TaskSpec) -> str:
     if spec.privacy is not None:
         bound = f"(epsilon {spec.privacy.epsilon:g}, delta {spec.privacy.delta:g})"
         noise = f"Hospitals trained with noise: all rounds together cost each row at most {bound}."
-    return f"{MASKED if spec.update.masked else UNMASKED} {noise}"
+    return f"{PUBLIC if spec.is_arena else MASKED if spec.update.masked else UNMASKED} {noise}"
 
 
 class Evaluator:
@@ -95,7 +98,7 @@ def report(
         "privacy": privacy_in_words(network.spec),
         "conservation": conservation(network),
         "balances": balances(network),
-        "pay": pay_in_words(earners(network, last), network.spec.rounds),
+        "pay": [RANKED] if network.spec.is_arena else pay_in_words(earners(network, last), network.spec.rounds),
         "missed": late,
         "why_no_model": why_no_model(network, late) if final[metric] is None else None,
         "rounds": [_round(network, chronicle, round_, by_round.get(max(round_, 1), {})) for round_ in range(last + 1)],
@@ -103,6 +106,7 @@ def report(
         "all_gas": all_gas(network, chronicle),
         "setup_s": round(chronicle.seen[0].at, 3) if chronicle.seen else None,
         "strangers": strangers(chronicle.lines_of("tried")),
+        "arena": arena_of(network, chronicle, last, final) if network.spec.is_arena else None,
     }
     return found | {"broken": broken(found)}
 

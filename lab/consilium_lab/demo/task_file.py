@@ -74,6 +74,10 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
     "table": {"model": {"name": "logistic"}, **LEARNING, "rounds": {"rounds": ROUNDS, "max_weight": MOST_WEIGHT}},
 }
+RANK_DECAY = 8_500
+RANK_FLOOR = 0.01  # of log loss: copies of the base with noise stayed below it
+# Chance moves the update of one hospital further than a cohort's mean. In an arena a bad one earns nothing anyway.
+ALONE_HARMS = 5
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,7 @@ class TaskSettings:
     codec: Mapping[str, Any] | None = None
     model: Mapping[str, Any] | None = None
     sale: Mapping[str, int] | None = None
+    arena: bool = False  # each hospital is alone in its cohort, and pay falls by rank
     strangers: int = 0  # so many more join as hospitals, and as many as voters, and do no work
 
 
@@ -115,7 +120,13 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     }
     if settings.rounds is not None:
         rounds["rounds"] = settings.rounds
-    money = with_bond(MoneySpec(**settings.money or {}), rounds["rounds"])
+    judging = defaults["judging"]
+    given: dict[str, Any] = dict(settings.money or {})
+    if settings.arena:
+        rounds |= {"cohorts": hospitals, "min_hospitals": min(2, hospitals), "max_weight": 1}
+        judging = {**judging, "rank_floor": RANK_FLOOR, "harmful_below": ALONE_HARMS * judging["harmful_below"]}
+        given = {"rank_decay_bps": RANK_DECAY, **given}
+    money = with_bond(MoneySpec(**given), rounds["rounds"])
     # With strangers all have a seat, so that strangers never get the majority by chance.
     usual = voters + strangers if strangers else default_seats(voters)
     seats = settings.seats if settings.seats is not None else usual
@@ -130,7 +141,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
         "data": data.schema.model_dump(),
         "update": {**defaults["update"], "publication": publication, "masked": settings.masked, **codec},
         "rounds": rounds,
-        "judging": {**defaults["judging"], "max_voters": voters + strangers, "seats": seats},
+        "judging": {**judging, "max_voters": voters + strangers, "seats": seats},
         "windows": dict(settings.windows or {}),
         "money": money.model_dump(),
         **({"sale": dict(settings.sale)} if settings.sale else {}),

@@ -92,6 +92,7 @@ class Rules:
         shared = {field.name: getattr(self, field.name) for field in fields(Terms) if hasattr(self, field.name)}
         return Terms(
             **shared, pool=self.budget, rounds=1, max_hospitals=self.hospitals, digests=False, decoys=decoys,
+            rank_decay_bps=0, rank_floor=0,
             withheld_slash_bps=0,
         )  # fmt: skip
 

@@ -23,6 +23,7 @@ from sqlalchemy import func, select
 
 from consilium_server.api import schemas, task_schemas
 from consilium_server.api.money_reads import payments_of_round
+from consilium_server.api.paging import Cut, PageRequest
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At
 from consilium_server.api.routing import LIST_OF_ONE, ONE, Paged, read_route
@@ -40,14 +41,19 @@ rounds = APIRouter(prefix="/v1", tags=["tasks"])
 def list_rounds(at: At, request: Paged, task: schemas.TaskNumber) -> schemas.Page[task_schemas.RoundSummary]:
     """A task's rounds, the latest first."""
     current = task_row(at, task)
-    begun = (PhaseStart.task == task, PhaseStart.phase.between(Phase.FORMING, Phase.SETTLING))
-    numbers = select(PhaseStart.round).where(*begun).group_by(PhaseStart.round)
-    cut = request.read(at.db, numbers, [PhaseStart.round], descending=True)
-    summaries = _round_summaries(at, current, [row.round for row in cut.rows])
+    cut = cut_of_rounds(at, request, task)
+    summaries = round_summaries(at, current, [row.round for row in cut.rows])
     return schemas.Page(items=[task_schemas.RoundSummary(**one) for one in summaries.values()], next=cut.next)
 
 
-def _round_summaries(at: At, row: Any, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
+def cut_of_rounds(at: At, request: PageRequest, task: int) -> Cut[Any]:
+    """The numbers of the task's rounds that belong on a page, the latest first."""
+    begun = (PhaseStart.task == task, PhaseStart.phase.between(Phase.FORMING, Phase.SETTLING))
+    numbers = select(PhaseStart.round).where(*begun).group_by(PhaseStart.round)
+    return request.read(at.db, numbers, [PhaseStart.round], descending=True)
+
+
+def round_summaries(at: At, row: Any, numbers: Sequence[int]) -> dict[int, dict[str, Any]]:
     """Summaries by round, in the order of the numbers. `row`: the task's."""
     task = row.task
     started = dict(
@@ -130,7 +136,7 @@ def one_round(at: At, task: schemas.TaskNumber, round_: RoundInPath) -> task_sch
     if not any(int(row.values["phase"]) != Phase.JOINING for row in events.named("PhaseStarted")):
         why = f"round {round_} of task {task} has not begun: /v1/tasks/{task}/rounds lists its rounds"
         raise Problem("not-found", why)
-    summary = _round_summaries(at, row, [round_])[round_]
+    summary = round_summaries(at, row, [round_])[round_]
     positions = {(one.account, one.role): one.position for one, _ in joined}
     shown = shown_points(events)
     return task_schemas.Round(

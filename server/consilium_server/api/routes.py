@@ -19,7 +19,7 @@ from fastapi.responses import StreamingResponse
 from sqlalchemy import func, select
 from sse_starlette import EventSourceResponse
 
-from consilium_server.api import money_reads, node_reads, round_reads, schemas, task_reads, task_schemas
+from consilium_server.api import money_reads, node_reads, round_reads, schemas, standing_reads, task_reads, task_schemas
 from consilium_server.api.drafts import document_of, faults_of, task_schema, text_of
 from consilium_server.api.events import parse_event_id
 from consilium_server.api.nodes import totals
@@ -33,7 +33,7 @@ from consilium_server.database.tables import OutcomeRow
 ZERO = "0x" + "00" * 20
 
 network = APIRouter(prefix="/v1", tags=["network"])
-ROUTERS = (network, task_reads.tasks, round_reads.rounds, node_reads.nodes, money_reads.money)
+ROUTERS = (network, task_reads.tasks, round_reads.rounds, standing_reads.standings, node_reads.nodes, money_reads.money)
 
 
 # Network

@@ -55,6 +55,10 @@ class _Facts:
         formed = select(Cohort.item, Cohort.members).where(Cohort.task == task, Cohort.round == round_)
         return {item: map_ for item, map_ in self._connection.execute(formed)}
 
+    def rank_floor(self, task: int) -> int | None:
+        params = self._connection.scalar(select(TaskRow.params).where(TaskRow.task == task)) or {}
+        return int(params["rank_floor"]) if params.get("rank_decay_bps") else None
+
 
 class Watchers:
     """Confirmed addresses, by the tasks and accounts that they are told of."""

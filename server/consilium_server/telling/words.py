@@ -41,6 +41,9 @@ class Known(Protocol):
     def cohorts(self, task: int, round_: int) -> Mapping[int, int]:
         """Bit maps of hospitals' positions, by cohort."""
 
+    def rank_floor(self, task: int) -> int | None:
+        """The least median that has a rank in an arena; None in another task."""
+
 
 def told_of(event: EventRow, time: int, known: Known) -> Told | None:
     """None if the event costs nobody money. `time`: of its block, in seconds."""
@@ -63,7 +66,7 @@ def told_of(event: EventRow, time: int, known: Known) -> Told | None:
             why = _named(VoidReason, values["reason"])
             return told("void", f"The round is void, and pays nothing: {why} ({where}).", known.parties(task))
         case "RoundSettled":
-            rejected = _rejected(values, known.cohorts(task, round_ or 0))
+            rejected = _rejected(values, known.cohorts(task, round_ or 0), known.rank_floor(task))
             if not rejected:
                 return None
             positions = {position for map_ in rejected for position in members(map_)}
@@ -100,7 +103,11 @@ def matured(delegator: str, node: str, at: int) -> Told:
     return Told("matured", words, frozenset([delegator]))
 
 
-def _rejected(values: Mapping[str, Any], cohorts: Mapping[int, int]) -> Collection[int]:
+def _rejected(values: Mapping[str, Any], cohorts: Mapping[int, int], floor: int | None) -> Collection[int]:
+    """The cohorts that are not accepted; in an arena, which accepts the best alone, those below its floor."""
+    if floor is not None:
+        medians = [int(median) for median in values["medians"]]
+        return [map_ for cohort, map_ in cohorts.items() if cohort >= len(medians) or medians[cohort] < floor]
     accepted = int(values["acceptedCohorts"])
     return [map_ for cohort, map_ in cohorts.items() if not accepted >> cohort & 1]
 

@@ -72,7 +72,7 @@ interface ITaskTypes {
         FalseUpload, // the hospital is a cheater: its cohort has no sum because of it
         Harmful, // its cohort's median is below `harmfulBelow`
         Rejected, // its cohort's median is below `acceptFloor`
-        NoImprovement, // its cohort was accepted and improved nothing
+        NoImprovement, // its cohort was accepted and improved nothing; in an arena less than `rankFloor`
         NoSeat,
         NotRevealed, // the voter held a seat
         Untested, // no decoy of the round could test voters: none is paid
@@ -119,6 +119,7 @@ interface ITaskTypes {
         uint16 hospitalShareBps; // the three shares sum to 10,000
         uint16 voterShareBps;
         uint16 aggregatorShareBps;
+        uint16 rankDecayBps; // an arena: the claim of a rank, of the one before (`Ranks`); 0: weight times improvement
         uint16 harmfulSlashBps; // all slashes are shares of the bond, per event
         uint16 withheldSlashBps; // at most the aggregator's fee for an average hospital
         uint16 notRevealedSlashBps;
@@ -129,6 +130,7 @@ interface ITaskTypes {
         uint32 uploadWindow;
         uint32 scoreWindow;
         uint32 revealWindow;
+        int64 rankFloor; // an arena: the least median that has a rank; > 0
     }
 
     struct TaskState {
@@ -180,7 +182,7 @@ interface ITaskTypes {
         uint256 revealed; // voters: bit map
         uint256 mismatched; // voters that say that the published data do not match
         uint256 seatWeight; // sum of the active voters' bonds when the seats were drawn
-        uint256 acceptedCohorts; // bit map; in round 0 the one cohort, unjudged
+        uint256 acceptedCohorts; // bit map: they move the model; in an arena the best; in round 0 the one cohort, unjudged
         uint256 budget; // the most that the round pays, once it is concluded
         bool late; // the aggregator acted in a grace period
         int64[] medians; // per cohort, 0 for one that was not judged
@@ -191,7 +193,7 @@ interface ITaskTypes {
         IStaking.Role role; // meaningless for a stranger
         PayoutReason reason;
         uint256 base; // the amount that its role shares
-        uint256 part; // its claim: weight times the cohort's median, one seat, or the survivors' weight
+        uint256 part; // its claim: weight times the cohort's median, or its rank's; one seat; or the survivors' weight
         uint256 whole; // all claims: of hospitals, seats taken, or weight committed
         uint256 reward;
         uint256 slash; // burnt from its bond

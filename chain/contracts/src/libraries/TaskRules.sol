@@ -60,6 +60,12 @@ library TaskRules {
         _require(
             uint256(p.hospitalShareBps) + p.voterShareBps + p.aggregatorShareBps == Payouts.BASIS_POINTS, "shareBps"
         );
+        if (p.rankDecayBps != 0) {
+            // Each hospital is alone in its cohort.
+            bool isAlone = p.minCohortSize == 1 && p.cohorts == p.maxHospitals;
+            _require(isAlone && p.shards == 1 && p.rankDecayBps <= Payouts.BASIS_POINTS, "rankDecayBps");
+            _require(p.rankFloor > 0, "rankFloor");
+        }
         _require(p.harmfulSlashBps <= Payouts.BASIS_POINTS, "harmfulSlashBps");
         _require(p.withheldSlashBps <= Payouts.BASIS_POINTS, "withheldSlashBps");
         _require(p.notRevealedSlashBps <= Payouts.BASIS_POINTS, "notRevealedSlashBps");

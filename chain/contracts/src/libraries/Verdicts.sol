@@ -7,6 +7,7 @@ import {Keys, Round, Task} from "../types/Task.sol";
 import {Bits} from "./Bits.sol";
 import {Medians} from "./Medians.sol";
 import {Payouts} from "./Payouts.sol";
+import {Ranks} from "./Ranks.sol";
 import {Scores} from "./Scores.sol";
 
 /// @title The results of a round, account by account. Settling pays and slashes by them, and `explain` repeats them.
@@ -33,7 +34,7 @@ library Verdicts {
         int64 median; // median score of the sum
         bool isAccepted;
         bool isTest; // the committee can tell its decoy from the sum
-        uint256 gain; // the claims of its hospitals together
+        uint256 gain; // the claims of its hospitals together; meaningless in an arena, where they need all medians
     }
 
     /// @param raters bit map of the voters that revealed scores, without those that say that nothing matches.
@@ -84,7 +85,7 @@ library Verdicts {
         else _ofAggregator(task, round, verdict, payout);
     }
 
-    /// @dev By weight and by the improvement of its cohort.
+    /// @dev By weight and by the improvement of its cohort; in an arena by its rank.
     function _ofHospital(
         Task storage task,
         Round storage round,
@@ -191,8 +192,10 @@ library Verdicts {
         while (!verdict.sums[cohort].has(index)) ++cohort;
         int64 median = verdict.medians[cohort];
         if (median < task.params.harmfulBelow) return (ITaskTypes.PayoutReason.Harmful, 0);
-        if (!uint256(round.acceptedCohorts).has(cohort)) return (ITaskTypes.PayoutReason.Rejected, 0);
-        gain = Payouts.gain(task.hospitals[index].weight, median);
+        if (median < task.params.acceptFloor) return (ITaskTypes.PayoutReason.Rejected, 0);
+        uint256 decay = task.params.rankDecayBps;
+        if (decay == 0) gain = Payouts.gain(task.hospitals[index].weight, median);
+        else if (median >= task.params.rankFloor) gain = Ranks.claim(Ranks.rankOf(verdict.medians, cohort), decay);
         return (gain == 0 ? ITaskTypes.PayoutReason.NoImprovement : ITaskTypes.PayoutReason.Paid, gain);
     }
 

@@ -5,6 +5,7 @@ import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
 import {IStaking} from "../interfaces/IStaking.sol";
 import {ITaskSettlement} from "../interfaces/ITaskSettlement.sol";
 import {Bits} from "../libraries/Bits.sol";
+import {Ranks} from "../libraries/Ranks.sol";
 import {Verdicts} from "../libraries/Verdicts.sol";
 import {Round, SettlingStage, Task} from "../types/Task.sol";
 import {Concluding} from "./Concluding.sol";
@@ -125,6 +126,10 @@ abstract contract Settling is Concluding, ITaskSettlement {
             if (judgement.isAccepted) judged.accepted = judged.accepted.with(next);
             if (judgement.isTest) judged.tests = judged.tests.with(next);
             judged.gain += judgement.gain;
+        }
+        uint256 decay = task.params.rankDecayBps;
+        if (decay != 0 && next == judged.medians.length) {
+            (judged.accepted, judged.gain) = Ranks.standings(judged.medians, task.params.rankFloor, decay);
         }
         round.medians = judged.medians;
         (round.acceptedCohorts, round.tests) = (uint64(judged.accepted), uint64(judged.tests));

@@ -148,6 +148,7 @@ abstract contract Fixture is Test {
             hospitalShareBps: 7_000,
             voterShareBps: 2_000,
             aggregatorShareBps: 1_000,
+            rankDecayBps: 0,
             harmfulSlashBps: 2_000,
             withheldSlashBps: 0,
             notRevealedSlashBps: 5_000,
@@ -158,7 +159,8 @@ abstract contract Fixture is Test {
             uploadWindow: uint32(WINDOW),
             publishWindow: uint32(WINDOW),
             scoreWindow: uint32(WINDOW),
-            revealWindow: uint32(WINDOW)
+            revealWindow: uint32(WINDOW),
+            rankFloor: 0
         });
     }
 

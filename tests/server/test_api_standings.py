@@ -1,0 +1,72 @@
+"""An arena's ranks over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from consilium_chain.ledger.structs import Outcome, Phase, Role, VoidReason
+from consilium_chain.tasks.money_spec import TOKEN
+from consilium_server.database.tables import Cohort, OutcomeRow
+from fastapi.testclient import TestClient
+from indexed_network import HOSPITALS, TASK_FILE, IndexedNetwork, app_of, populated
+
+ORDER = (3, 0, 5, 1, 4, 2)  # hospitals by cohort
+ARENA = 5
+
+
+def form(network: IndexedNetwork, round_: int) -> None:
+    network.phase(ARENA, round_, Phase.FORMING)
+    place = network.task_told("CohortsFormed", ARENA, round_)
+    for item, hospital in enumerate(ORDER):
+        network.rows.append(Cohort(**(place | {"item": item}), task=ARENA, round=round_, members=1 << hospital))
+
+
+def settle(network: IndexedNetwork, round_: int, medians: Sequence[int], rewards: dict[int, int]) -> None:
+    network.task_told("SurvivorsFixed", ARENA, round_, survivors=str(0b011111))
+    place = network.task_told("RoundSettled", ARENA, round_, medians=[str(m) for m in medians], acceptedCohorts="1")
+    network.rows.append(
+        OutcomeRow(**place, task=ARENA, round=round_, outcome=Outcome.SETTLED, reason=VoidReason.NONE,
+                   medians=list(medians), accepted=1)
+    )  # fmt: skip
+    for hospital, amount in rewards.items():
+        network.pay(ARENA, round_, HOSPITALS[hospital], Role.HOSPITAL, "reward", amount * TOKEN)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> TestClient:
+    network = populated(tmp_path)
+    with network.mined():
+        network.propose(ARENA, TASK_FILE.replace("heart failure", "arena"), rank_decay_bps=8_500, rank_floor=300)
+    with network.mined():
+        network.join(ARENA)
+    with network.mined():
+        form(network, 1)
+    with network.mined():  # hospital 5 has no sum
+        settle(network, 1, [9_000, 400, 0, 9_000, -5, 300], {3: 40, 1: 34, 0: 29, 2: 25})
+    with network.mined():
+        form(network, 2)
+        network.phase(ARENA, 2, Phase.SCORING, 2_000_000_000)
+    return TestClient(app_of(network))
+
+
+def test_standings_rank_settled_rounds_and_list_the_trainers_of_one_that_is_judged(client: TestClient) -> None:
+    now, before = client.get(f"/v1/tasks/{ARENA}/standings").json()["items"]
+    assert (now["round"], now["phase"], now["outcome"]) == (2, "scoring", "pending")
+    assert [(one["position"], one["median"], one["rank"]) for one in now["standings"]] == [
+        (position, None, None) for position in range(6)
+    ]
+    assert (before["round"], before["phase"], before["outcome"]) == (1, None, "settled")
+    # Of equal medians the lower cohort is first.
+    assert [(one["position"], one["median"], one["rank"], one["reward"]) for one in before["standings"]] == [
+        (3, 9_000, 1, str(40 * TOKEN)), (1, 9_000, 2, str(34 * TOKEN)), (0, 400, 3, str(29 * TOKEN)),
+        (2, 300, 4, str(25 * TOKEN)), (5, None, None, "0"), (4, -5, None, "0"),
+    ]  # fmt: skip
+    assert before["standings"][0]["hospital"] == HOSPITALS[3]
+
+
+def test_standings_of_another_task_say_how_it_pays(client: TestClient) -> None:
+    refused = client.get("/v1/tasks/1/standings")
+    assert refused.status_code == 404
+    assert "task 1 is no arena" in refused.text
