@@ -24,7 +24,6 @@ from consilium_client.task import JoinedTask
 from consilium_core.owner import telling_owner
 from consilium_core.private_files import write_private_file
 
-from consilium.data_check import DataCheck, check_data
 from consilium.homes import Names, NewHome, checked_policy, checked_sponsor
 from consilium.invites import Invitation, new_values
 from consilium.joining import Join
@@ -33,6 +32,7 @@ from consilium.node_results import Activity, ClientStatus, Departure, Joining, M
 from consilium.task import Task
 
 if TYPE_CHECKING:
+    from consilium.data_check import DataCheck
     from consilium.node_evaluation import NodeEvaluation
 
 ASSUMED_ROWS = 30  # if the hospital's own rows cannot be counted
@@ -185,6 +185,8 @@ class Client(Node[HospitalHome]):
         `data`, `mapping`: by default those of the home. Raises ConsentError (WhichTask), DataError if the data cannot
         be read, and as `task` does.
         """
+        from consilium.data_check import check_data  # pyarrow: 45 MB
+
         if task is None:
             raise self._home.which_task()
         found = task if isinstance(task, Task) else self.task(task)
