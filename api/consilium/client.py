@@ -18,6 +18,7 @@ from consilium_client.data.kinds import read_examples
 from consilium_client.errors import ConsentError, DataError, ModelError, OwnersRefusal
 from consilium_client.home import HospitalHome, is_running, running_alone
 from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog, export, read_log
+from consilium_client.models.training import needs_torch
 from consilium_client.privacy.membership import in_words
 from consilium_client.programs.library import loaded
 from consilium_client.task import JoinedTask
@@ -307,7 +308,8 @@ class Client(Node[HospitalHome]):
         return state.phase is not Phase.ENDED
 
     def _objections(self, task: JoinedTask, state: TaskState, is_in: bool) -> list[str]:
-        return self.policy().objections(task.spec, state.operator)
+        why = needs_torch(task.spec, self.settings.device)
+        return [*self.policy().objections(task.spec, state.operator), *([f"it needs torch for {why}"] if why else [])]
 
     def _activity(self, number: int, state: TaskState, index: int | None) -> Activity:
         if number in self._home.left_tasks():

@@ -174,7 +174,8 @@ def play(home: Path, spec: TaskSpec, data: DemoData, device: str) -> dict[str, A
         return {
             "seconds": round(time.monotonic() - started, 1), "settled": _settled(network, spec),
             "node_mib": round(max(watch.nodes.values()), 1), "relay_mib": _relays(watch),
-            "together_mib": round(max(watch.together.values()), 1), "libraries": sorted(one.strip("/") for one in watch.libraries),
+            "together_mib": round(max(watch.together.values()), 1),
+            "libraries": sorted(one.strip("/") for one in watch.libraries),
             "metrics": {name: round(value, 4) for name, value in metrics.items() if value is not None},
         }  # fmt: skip
 

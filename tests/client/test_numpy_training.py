@@ -135,7 +135,7 @@ def test_training_that_runs_away_is_refused() -> None:
 @pytest.mark.parametrize(
     ("why", "changes"),
     [
-        ("noise", {"more": {"statistics": "schema", "privacy": {"epsilon": 8.0, "max_grad_norm": 1.0}}}),
+        ("differential privacy", {"more": {"statistics": "schema", "privacy": {"epsilon": 8.0, "max_grad_norm": 1.0}}}),
         ("mixed precision", {"precision": "mixed"}),
     ],
     ids=["noise", "mixed"],

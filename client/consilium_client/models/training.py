@@ -139,11 +139,20 @@ def require_device(spec: TaskSpec, device: str | None) -> str:
     """The device that trains this task. None: `usual_device`. Raises TorchNeeded for a task that NumPy does not train
     here; DeviceMissing unless torch can compute on a GPU.
     """
+    found = usable_device(device)
+    if why := needs_torch(spec, found):
+        raise ModelError("TorchNeeded", why=why)
+    return found
+
+
+def usable_device(device: str | None) -> str:
+    """Raises TorchNeeded if torch is not installed; DeviceMissing unless torch can compute on a GPU."""
     found = device or usual_device()
     if found == NUMPY:
-        if why := _beyond_numpy(spec):
-            raise ModelError("TorchNeeded", why=why)
-    elif found != "cpu":
+        return found
+    if find_spec("torch") is None:
+        raise ModelError("TorchNeeded", why=f'device = "{found}"')
+    if found != "cpu":
         import torch
 
         if not torch.cuda.is_available():
@@ -151,9 +160,12 @@ def require_device(spec: TaskSpec, device: str | None) -> str:
     return found
 
 
-def _beyond_numpy(spec: TaskSpec) -> str | None:
+def needs_torch(spec: TaskSpec, device: str | None) -> str | None:
+    """The part of a task that this device does not train, in words; None if it trains all."""
+    if (device or usual_device()) != NUMPY:
+        return None
     if not isinstance(spec.model, LogisticSpec | MlpSpec):
         return f"the model {spec.model.name}"
     if spec.privacy is not None or spec.summary_variance > 0:
-        return "noise, and the count of its cost"
+        return "differential privacy"
     return "mixed precision" if spec.training.precision == "mixed" else None
