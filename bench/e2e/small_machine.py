@@ -48,6 +48,7 @@ from bench.client.codecs import SHARED
 from bench.process_watch import children_by, pss_mib
 from bench.results_store import Skipped, figure, say, write_figure
 
+LIMIT = 150e6 / 2**20  # 150 MB
 SEED, VOTERS, LOOK, FAREWELL = 0, 3, 0.5, 120.0
 SIDES = {NUMPY: "without torch", "cpu": "with torch"}
 MODELS: Mapping[str, dict[str, Any]] = {"logistic": {"name": "logistic"}, "mlp": {"name": "mlp", "hidden": [32, 16]}}
@@ -202,12 +203,12 @@ def plot(result: dict[str, Any], folder: Path) -> None:
     for index, (device, side) in enumerate(result["sides"].items()):
         peaks.barh(index, side["node_mib"], color="#2f6f9f" if device == NUMPY else "#8a8f98", height=0.6)
         peaks.text(side["node_mib"], index, f"  {side['node_mib']:.0f} MiB", va="center")
-    peaks.axvline(150, color="#b1588c", linewidth=1)
+    peaks.axvline(LIMIT, color="#b1588c", linewidth=1)
     peaks.set_yticks(range(len(result["sides"])), [SIDES[one] for one in result["sides"]])
     peaks.margins(x=0.2)
     peaks.set_xlabel("MiB resident, at most")
     peaks.set_title("a hospital's node in a task of UCI Heart", loc="left")
-    names, sizes = list(result["imports"]), list(result["imports"].values())
+    names, sizes = [name.partition(".hazmat")[0] for name in result["imports"]], list(result["imports"].values())
     parts.barh(names, sizes, color="#5fa3c7")
     parts.invert_yaxis()
     parts.set_xlabel("MiB more, imported in this order")
