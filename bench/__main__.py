@@ -18,6 +18,7 @@ indexing  events of the chain that the server's index takes in a second
 network   a round of 176 hospitals, 236 voters and 1,178 delegators, hospitals in Flower's simulation engine
 thousand  a round of a thousand hospitals in four tasks, likewise
 hundred   a task of 100M parameters by a codec, of real nodes, beside plain Flower's SuperLink and SuperNodes
+small_machine  memory of a hospital without torch, and of one with, in a task of real nodes
 load      200 readers of the HTTP API with live events, while rounds are played
 dashboard pages of the dashboard on a large made-up network: first content, requests, bytes, memory
 many_tasks  an index of 10,000 tasks, and a worker with 300 live ones: memory, disk, handles
@@ -31,6 +32,7 @@ encoder   all weights of a pretrained encoder in six blobs, beside its adapters;
 fewest    the fewest bytes at plain averaging's AUC on chest X-rays
 methods   FedProx, SCAFFOLD, FedAdam and others on hospitals whose patients differ
 programs  a program beside the module that it was exported from: export, reading, each step
+int8      models with weights of 8 bits as ONNX, beside whole ones
 scans     a folder of DICOM files as a node reads it, beside pydicom alone
 reading   a gigabyte of each kind of file as a node reads it, beside pandas and pydicom; memory; half an hour
 learning_series  a series of measurements, likewise (see learning)
@@ -81,6 +83,7 @@ PARTS = {
     "fewest": "bench.client.fewest",
     "methods": "bench.client.methods",
     "programs": "bench.client.programs",
+    "int8": "bench.client.int8",
     "scans": "bench.client.scans",
     "reading": "bench.client.reading",
     "learning_series": "bench.client.learning_series",
@@ -95,6 +98,7 @@ PARTS = {
     "network": "bench.e2e.network",
     "thousand": "bench.e2e.thousand",
     "hundred": "bench.e2e.hundred",
+    "small_machine": "bench.e2e.small_machine",
     "soak": "bench.e2e.soak",
 }
 RESULTS = Path(__file__).resolve().parent / "results"

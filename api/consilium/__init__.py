@@ -53,7 +53,7 @@ from consilium.lab import (
     up,
 )  # fmt: skip
 from consilium.market import Buyer, Seller, check_receipt, offers
-from consilium.model import Evaluation, Model, export_hugging_face, export_onnx
+from consilium.model import Evaluation, Model, export_hugging_face, export_onnx, export_onnx_int8
 from consilium.operator import Operator
 from consilium.plugin import InstalledPlugin, check_plugin, plugin_digest, plugins
 from consilium.record import Audit, download_model, statistics, verify, verify_audit, verify_evaluation, verify_report
@@ -124,6 +124,7 @@ __all__ = [
     "export",
     "export_hugging_face",
     "export_onnx",
+    "export_onnx_int8",
     "fetch_artifacts",
     "fetch_data",
     "fund_account",

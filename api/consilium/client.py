@@ -18,13 +18,13 @@ from consilium_client.data.kinds import read_examples
 from consilium_client.errors import ConsentError, DataError, ModelError, OwnersRefusal
 from consilium_client.home import HospitalHome, is_running, running_alone
 from consilium_client.hospital.audit_log import AUDIT_FILE, AuditLog, export, read_log
+from consilium_client.models.training import needs_torch
 from consilium_client.privacy.membership import in_words
 from consilium_client.programs.library import loaded
 from consilium_client.task import JoinedTask
 from consilium_core.owner import telling_owner
 from consilium_core.private_files import write_private_file
 
-from consilium.data_check import DataCheck, check_data
 from consilium.homes import Names, NewHome, checked_policy, checked_sponsor
 from consilium.invites import Invitation, new_values
 from consilium.joining import Join
@@ -33,6 +33,7 @@ from consilium.node_results import Activity, ClientStatus, Departure, Joining, M
 from consilium.task import Task
 
 if TYPE_CHECKING:
+    from consilium.data_check import DataCheck
     from consilium.node_evaluation import NodeEvaluation
 
 ASSUMED_ROWS = 30  # if the hospital's own rows cannot be counted
@@ -185,6 +186,8 @@ class Client(Node[HospitalHome]):
         `data`, `mapping`: by default those of the home. Raises ConsentError (WhichTask), DataError if the data cannot
         be read, and as `task` does.
         """
+        from consilium.data_check import check_data  # pyarrow: 45 MB
+
         if task is None:
             raise self._home.which_task()
         found = task if isinstance(task, Task) else self.task(task)
@@ -305,7 +308,8 @@ class Client(Node[HospitalHome]):
         return state.phase is not Phase.ENDED
 
     def _objections(self, task: JoinedTask, state: TaskState, is_in: bool) -> list[str]:
-        return self.policy().objections(task.spec, state.operator)
+        why = needs_torch(task.spec, self.settings.device)
+        return [*self.policy().objections(task.spec, state.operator), *([f"it needs torch for {why}"] if why else [])]
 
     def _activity(self, number: int, state: TaskState, index: int | None) -> Activity:
         if number in self._home.left_tasks():

@@ -22,6 +22,7 @@ from consilium_client.data.door import admitted
 from consilium_client.errors import ConsentError
 from consilium_client.home import Approval, approval_file
 from consilium_client.models import model_of
+from consilium_client.models.training import require_device
 from consilium_client.second_signature import second_signature
 from consilium_client.task import JoinedTask
 from consilium_core.connectivity import fleet_address, why_shut_out
@@ -64,6 +65,7 @@ class Join:
         signed = approval_file(client.folder, task)
         second_signature(policy, client._ledger, client.account, task, found.params.spec_hash, signed)
         model_of(found.spec).require_installed()
+        require_device(found.spec, settings.device)
         own = [None if one is None else Path(one).absolute() for one in (self.data, self.mapping)]
         data, mapping = own[0] or settings.data, own[1] or settings.mapping
         fitting = admitted(data, found.spec, mapping, settings.data_accepted)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from consilium_chain.evaluations.measures import Group
     from consilium_chain.evaluations.report import EvaluationReport
     from consilium_operators.model_folder import SavedModel
+    from consilium_operators.onnx_int8 import Quantised
 
 PORT = 8_600
 
@@ -228,6 +229,20 @@ def export_onnx(folder: str | Path, *, local: str | Path | None = None) -> float
     from consilium_operators.onnx_file import add_onnx
 
     return add_onnx(Path(folder), _path(local))
+
+
+def export_onnx_int8(
+    folder: str | Path, data: str | Path, *, mapping: str | Path | None = None, local: str | Path | None = None
+) -> Quantised:
+    """Writes `model.onnx`, and `model-int8.onnx` with weights and activations of 8 bits, into a model's folder.
+
+    `data`: labelled rows, on which both files are measured. `mapping`: instead of the model's. Returns both sizes, and
+    each shown metric of both. Raises OperatorError (Int8Worse) if one is worse by more than .01, also
+    (ForetellsTokens, MarksPixels) for other models than of rows; DataError; and as `export_onnx` does.
+    """
+    from consilium_operators.onnx_int8 import add_int8
+
+    return add_int8(Path(folder), Path(data), _path(mapping), _path(local))
 
 
 def export_hugging_face(folder: str | Path, output: str | Path, *, licence: str = "unknown") -> None:

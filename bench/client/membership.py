@@ -29,7 +29,7 @@ from consilium_client.data.table.reader import Table
 from consilium_client.models import Inputs, Vector, model_of
 from consilium_client.models.metrics import auc
 from consilium_client.models.torch_parameters import trainable
-from consilium_client.models.training import prepare
+from consilium_client.models.torch_training import prepare
 from consilium_client.privacy import membership
 from consilium_client.privacy.membership import EPSILONS, MANY_STEPS, ONE_STEP, Measured, noised
 from consilium_lab.demo.datasets import DemoData, deal_wdbc, examples_of

@@ -153,6 +153,7 @@ def hospital(home: str, connection: Connection, index: int) -> None:
     from consilium_client.hospital.node import HospitalNode
     from consilium_client.hospital.relay_link import Listener
     from consilium_client.relay import app
+    from consilium_client.relay.wire import SOCKET_VARIABLE
 
     if connection.recv_bytes() != JOIN:
         return
@@ -163,7 +164,7 @@ def hospital(home: str, connection: Connection, index: int) -> None:
     watch_hospital(parts, node)
     node.settings.runtime.mkdir(exist_ok=True)
     socket_path = node.settings.runtime / "node.sock"
-    os.environ[app.SOCKET_VARIABLE] = str(socket_path)
+    os.environ[SOCKET_VARIABLE] = str(socket_path)
     with Listener(socket_path, node.answer, node.link.write_down):
         answer_all(connection, index, app.app, parts, lambda: read_ahead(node))
 

@@ -91,7 +91,11 @@ class HospitalAccountSettings(DataSettings):
         description="for trials on a local chain: training and rounding are the same each time, as in a simulation with"
         " this seed. Other chains refuse it, because two tasks' updates would then differ by the rows alone",
     )
-    device: Literal["cpu", "cuda"] = Field(default="cpu", description="where models are trained")
+    device: Literal["cpu", "cuda", "numpy"] | None = Field(
+        default=None,
+        description="where models are trained: cpu, cuda, or numpy: on the CPU without torch, which takes less memory"
+        " and trains logistic and mlp only. Default: cpu, or numpy if torch is not installed",
+    )
     commits: Literal["relayed", "own"] = Field(
         default="relayed",
         description="relayed: the aggregator's transaction commits, and this node sends its own only if half of the"

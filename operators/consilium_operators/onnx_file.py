@@ -260,7 +260,7 @@ def _exported(saved: SavedModel, given: torch.Tensor) -> bytes:
     output = PROBABILITIES if schema.classes or isinstance(schema, CorpusSchema) else ANSWERS
     module = _Whole(encoding, model.module(saved.parameters), model.objective).eval()
     try:
-        with _quiet():
+        with quiet():
             program = torch.onnx.export(
                 module, (given,), dynamo=True, dynamic_shapes=({0: torch.export.Dim("n")},), verbose=False,
                 input_names=[name], output_names=[output],
@@ -287,27 +287,34 @@ def _named(schema: TableSchema) -> dict[str, list[str]]:
 
 def _run(raw: bytes, given: NDArray[Any]) -> NDArray[np.float32]:
     """Probabilities float32 (n, classes), of the first row by itself and of the others at once."""
-    import onnxruntime
-
     try:
-        session = onnxruntime.InferenceSession(raw, providers=["CPUExecutionProvider"])
+        session = session_of(raw)
         (name,) = (one.name for one in session.get_inputs())
         return np.concatenate([session.run(None, {name: part})[0] for part in (given[:1], given[1:])])
     except Exception as error:  # its own classes derive from none in common
         raise _impossible(f"onnxruntime cannot run it ({type(error).__name__})") from error
 
 
+def session_of(raw: bytes) -> Any:
+    """onnxruntime's, of a file's bytes, on the CPU."""
+    import onnxruntime
+
+    return onnxruntime.InferenceSession(raw, providers=["CPUExecutionProvider"])
+
+
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the exporter's notes on operators of packages that no model here has."""
-    logger = logging.getLogger("torch.onnx")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
+def quiet() -> Iterator[None]:
+    """Without notes on operators of packages that no model here has, and on ways to quantise better."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "")]
+    before = [one.level for one in loggers]
+    for one in loggers:
+        one.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings(action="ignore"):
             yield
     finally:
-        logger.setLevel(before)
+        for one, level in zip(loggers, before, strict=True):
+            one.setLevel(level)
 
 
 def _impossible(why: str) -> OperatorError:

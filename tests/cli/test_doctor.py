@@ -142,6 +142,7 @@ CHECKS = {
     "sponsor": {"versions", "disk", "memory", "files", "chain", "clock", "contracts", "money", "ports", "tls"},
     "hospital": {
         "versions", "disk", "memory", "files", "chain", "clock", "contracts", "money", "artifacts", "policy",
+        "training",
     },
     "voter": {"versions", "disk", "memory", "files", "chain", "clock", "contracts", "money", "artifacts", "policy"},
 }  # fmt: skip
@@ -673,6 +674,19 @@ def test_a_hospital_without_ether_is_fit_where_a_sponsor_pays(stand: Stand) -> N
     found = stand.doctor("hospital")
     assert found.levels("money") == ["ok"]
     assert "the sponsor localhost:1" in found.says("tls")
+
+
+def test_a_hospital_is_told_by_what_it_trains(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand.write("hospital", device="numpy")
+    found = stand.doctor("hospital")
+    assert "NumPy, without torch: logistic and mlp" in found.says("training")
+    assert "needs about 350" in found.says("memory")
+    stand.write("hospital", device="cpu")
+    assert "torch, on cpu" in stand.doctor("hospital").says("training")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    found = stand.doctor("hospital")
+    assert found.levels("training") == ["fault"]
+    assert 'device = "cpu" needs torch' in found.says("training")
 
 
 def test_a_home_is_for_its_user_alone(stand: Stand) -> None:

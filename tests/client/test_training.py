@@ -167,9 +167,9 @@ def test_train_refuses_wrong_shapes() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 def test_a_missing_gpu_is_named_with_the_way_out() -> None:
-    require_device("cpu")
+    require_device(_spec(), "cpu")
     with raises_fault(ModelError, "DeviceMissing", match='or write device = "cpu"'):
-        require_device("cuda")
+        require_device(_spec(), "cuda")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no GPU that torch can use")

@@ -16,6 +16,7 @@ from consilium_client.relay import app as relay
 from consilium_client.relay.wire import (
     MAX_BLOBS,
     MAX_BODY,
+    SOCKET_VARIABLE,
     RoundReply,
     RoundRequest,
     receive_reply,
@@ -174,7 +175,7 @@ def test_relay_answers_a_malformed_request_with_a_code(
     fields: dict[str, object] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "s"
-    monkeypatch.setenv(relay.SOCKET_VARIABLE, str(path))
+    monkeypatch.setenv(SOCKET_VARIABLE, str(path))
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         server.listen()
@@ -190,11 +191,11 @@ def test_relay_answers_a_malformed_request_with_a_code(
 
 
 def test_relay_answers_with_a_code_when_the_node_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(relay.SOCKET_VARIABLE, str(tmp_path / "gone"))
+    monkeypatch.setenv(SOCKET_VARIABLE, str(tmp_path / "gone"))
     assert failed(answered(asked(dict(GOOD))))
-    monkeypatch.delenv(relay.SOCKET_VARIABLE)
+    monkeypatch.delenv(SOCKET_VARIABLE)
     assert failed(answered(asked(dict(GOOD))))
-    monkeypatch.setenv(relay.SOCKET_VARIABLE, str(tmp_path / ("x" * 200)))  # longer than a socket's path may be
+    monkeypatch.setenv(SOCKET_VARIABLE, str(tmp_path / ("x" * 200)))  # longer than a socket's path may be
     assert failed(answered(asked(dict(GOOD))))
 
 
@@ -203,7 +204,7 @@ def test_relay_answers_with_a_code_when_the_node_talks_nonsense(
     raw: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "s"
-    monkeypatch.setenv(relay.SOCKET_VARIABLE, str(path))
+    monkeypatch.setenv(SOCKET_VARIABLE, str(path))
 
     def node(server: socket.socket) -> None:
         connection, _ = server.accept()
@@ -230,7 +231,7 @@ def node_at(path: Path, node: Callable[[socket.socket], None]) -> Iterator[None]
 def test_relay_app_passes_a_signed_update_on_as_it_is_and_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(relay.SOCKET_VARIABLE, str(tmp_path / "s"))
+    monkeypatch.setenv(SOCKET_VARIABLE, str(tmp_path / "s"))
     update = b"\xff" * 200  # what it says is for the aggregator to judge
 
     def node(server: socket.socket) -> None:
@@ -248,7 +249,7 @@ def test_relay_app_passes_a_signed_update_on_as_it_is_and_alone(
 
 
 def test_relay_app_sends_nothing_but_code_and_blobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(relay.SOCKET_VARIABLE, str(tmp_path / "gone"))
+    monkeypatch.setenv(SOCKET_VARIABLE, str(tmp_path / "gone"))
     context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
     message = asked(dict(GOOD))
     reply = relay.app(message, context)

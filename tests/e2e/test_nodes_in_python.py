@@ -24,7 +24,7 @@ from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_chain.tasks.proposal import task_params
 from consilium_chain.tasks.task_spec import parse_task_spec
-from consilium_client.errors import ConsentError, DataError, HomeError, OwnersRefusal
+from consilium_client.errors import ConsentError, DataError, HomeError, ModelError, OwnersRefusal
 from consilium_core.private_files import write_private_file
 from consilium_core.units import tokens
 from consilium_server.certificates import ensure_certificates
@@ -37,11 +37,11 @@ TASK = f'name = "who will fall ill"\n{DATA}\n[model]\nname = "logistic"\n'
 class Rig:
     """An open task with its store, and an account with money, whose home is to be made."""
 
-    def __init__(self, chain: LocalChain, folder: Path) -> None:
+    def __init__(self, chain: LocalChain, folder: Path, text: str = TASK) -> None:
         self.chain, self.folder, self.home = chain, folder, folder / "home"
-        spec = parse_task_spec(TASK.encode())
+        spec = parse_task_spec(text.encode())
         (aggregator,) = chain.staked(Role.AGGREGATOR, 1, spec.money.aggregator_bond * TOKEN)
-        digest = ArtifactStore(folder / "artifacts").put_file(TASK.encode())
+        digest = ArtifactStore(folder / "artifacts").put_file(text.encode())
         self.task = chain.treasury.operator.propose(task_params(spec, digest, aggregator.address))
         self.account: Ledger = chain.funded()
         write_keystore(folder / "key.json", self.account.connection.signer, "secret", LIGHT_SCRYPT_N)
@@ -155,6 +155,18 @@ def test_a_clients_errors_are_faults_with_names_and_values(rig: Rig) -> None:
     with raises_fault(DataError, "ColumnsWrong"):
         client.check_data(rig.task)
     assert client.membership(client.task(rig.task)).is_assumed
+
+
+def test_a_task_that_needs_torch_is_refused_before_joining_without(local_chain: LocalChain, tmp_path: Path) -> None:
+    rig = Rig(local_chain, tmp_path, f"{TASK}[privacy]\nepsilon = 8.0\nmax_grad_norm = 1.0\n")
+    client = api.Client.create(rig.home, **rig.settings())
+    settings = rig.home / "node.toml"
+    settings.write_text(f'device = "numpy"\n{settings.read_text()}')
+    client = api.Client(rig.home)
+    assert client.tasks().tasks[0].objections == ("it needs torch for differential privacy",)
+    with raises_fault(ModelError, "TorchNeeded", match="install torch"):
+        client.join(rig.task, **rig.aggregator())
+    assert client.status().approved == ()
 
 
 def test_importing_loads_nothing_heavy() -> None:

@@ -20,7 +20,7 @@ from chain_driver import LocalChain, TaskDriver
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.rpc.local_node import free_port
 from consilium_client.hospital.transport_key import make_transport_key, transport_public_key
-from consilium_client.relay.app import SOCKET_VARIABLE
+from consilium_client.relay.wire import SOCKET_VARIABLE
 from consilium_core.children import child_environment
 from consilium_core.connectivity import why_unreachable
 from consilium_core.private_files import write_private_file

@@ -9,9 +9,11 @@ from typing import Any
 
 import consilium
 import numpy as np
+import onnxruntime
 import pytest
 from browser_driver import Watched, chromium, context_of
-from consilium_operators.model_folder import INDEX
+from consilium_operators import onnx_int8
+from consilium_operators.model_folder import INDEX, ONNX_INT8
 from consilium_operators.onnx_file import add_onnx
 from consilium_server.api.dashboard import built
 from consilium_server.api.models import model_folder
@@ -123,6 +125,35 @@ def test_a_row_is_predicted_as_by_the_command(
         page.get_by_role("button", name="Predict").click()
         expect(page.locator(".shares")).to_be_visible()
         np.testing.assert_allclose(shown(page), expected[at], rtol=0, atol=1e-6)
+    assert asked == []
+
+
+def test_a_phone_computes_the_small_file_and_asks_nothing(
+    network: IndexedNetwork, models: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    folder = put(network, models, TABLE.replace("hidden = [4]", "hidden = [64, 64]"))
+    rows = tmp_path / "labelled.csv"
+    rows.write_text("age,sex,sick\n" + "61.5,1,no\n20,0,yes\n99,2,maybe\n" * 20)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(onnx_int8, "MOST_WORSE", 1.0)  # the labels are chance
+        consilium.export_onnx_int8(folder, rows)
+    page = request.getfixturevalue("watched").page
+    page.set_viewport_size({"width": 390, "height": 844})
+    loaded: list[str] = []
+    page.on("request", lambda request: loaded.append(request.url.rpartition("/")[2]))
+    asked = opened(page)
+    assert {"model.json", "model-int8.onnx"} <= set(loaded)
+    assert "model.onnx" not in loaded
+    expect(page.get_by_text("the file with 8-bit weights")).to_be_visible()
+    page.get_by_label("age (0 to 120)").fill("61.5")
+    page.get_by_label("sex").select_option("1")
+    page.get_by_role("button", name="Predict").click()
+    expect(page.locator(".shares .best")).to_have_count(1)
+    session = onnxruntime.InferenceSession(folder / ONNX_INT8, providers=["CPUExecutionProvider"])
+    (expected,) = session.run(None, {"rows": np.array([[61.5, 1.0]])})[0]
+    np.testing.assert_allclose(shown(page), expected, rtol=0, atol=1e-3)  # another machine's sums of integers
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert violations(page) == []
     assert asked == []
 
 

@@ -15,6 +15,7 @@ from consilium_core.units import tokens
 from consilium_cli.addresses import checked_address
 from consilium_cli.artifacts import checked_locations, locations_to_read
 from consilium_cli.asking import agrees
+from consilium_cli.operator.exporting import export_onnx
 from consilium_cli.operator.invite import finish_invite, invite
 from consilium_cli.operator.proposal_screen import (
     agrees_to,
@@ -293,11 +294,7 @@ def download_model(
     typer.echo(f"      consilium predict {output} --input rows.csv --output predictions.csv")
 
 
-@app.command("export-onnx")
-def export_onnx(folder: ModelArgument, local: LocalOption = None) -> None:
-    """Writes a model as model.onnx into its folder, with all scaling inside, and compares it with PyTorch."""
-    difference = consilium.export_onnx(folder, local=local)
-    typer.echo(f"{folder / 'model.onnx'}: probabilities differ from PyTorch's by at most {difference:.1e}")
+app.command("export-onnx")(export_onnx)
 
 
 @app.command("export-hugging-face")

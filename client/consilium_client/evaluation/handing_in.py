@@ -61,6 +61,7 @@ def evaluate_node(
     return evaluate_own(
         ledger, store, task, held_out, trained_on=kept if alone else None,
         local=local if task.spec.training.local and local.exists() else None, seed=seed,
+        device=settings.device,
     )  # fmt: skip
 
 

@@ -57,8 +57,10 @@ def evaluate_own(
     trained_on: Examples | None = None,
     local: Path | None = None,
     seed: int = 0,
+    device: str | None = None,
 ) -> OwnEvaluation:
-    """`trained_on`: also evaluates a model that is trained on these rows alone. `local`: this hospital's local tensors.
+    """`trained_on`: also evaluates a model that is trained on these rows alone, on `device` (as `train` has it).
+    `local`: this hospital's local tensors.
 
     Raises RecordIncomplete for a task without a model, ModelError, TooFewRows, and the errors of `PublicRecord`.
     """
@@ -78,7 +80,7 @@ def evaluate_own(
     alone = None
     if trained_on is not None:
         sums_alone = sums_of(trained_on, spec.data)
-        alone = metrics(train_alone(spec, trained_on, sums_alone, seed), model.inputs(held_out, sums_alone))
+        alone = metrics(train_alone(spec, trained_on, sums_alone, seed, device), model.inputs(held_out, sums_alone))
     return OwnEvaluation(
         subject=Subject(
             chain_id=ledger.connection.chain_id, contract=ledger.deployment.tasks, task=task.number,
@@ -91,12 +93,15 @@ def evaluate_own(
     )  # fmt: skip
 
 
-def train_alone(spec: TaskSpec, examples: Examples, sums: NDArray[np.float64], seed: int) -> Vector:
+def train_alone(
+    spec: TaskSpec, examples: Examples, sums: NDArray[np.float64], seed: int, device: str | None = None
+) -> Vector:
     """A model of these rows alone, for as many epochs or steps as the task's rounds have together, without noise."""
     model, training, rounds = model_of(spec), spec.training, spec.rounds.rounds
     more = {"epochs": rounds * training.epochs} if training.steps is None else {"steps": rounds * training.steps}
     longer = spec.model_copy(update={"training": training.model_copy(update=more)})
-    return train(longer, start_with(spec, [examples], seed), model.inputs(examples, sums), examples.labels, seed)
+    rows = model.inputs(examples, sums), examples.labels
+    return train(longer, start_with(spec, [examples], seed), *rows, seed, device=device)
 
 
 def start_with(spec: TaskSpec, parts: Sequence[Examples], seed: int) -> Vector:

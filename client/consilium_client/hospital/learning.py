@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from consilium_client.data.examples import Labels
 from consilium_client.hospital.memory import Memory
 from consilium_client.models import Inputs, Vector
-from consilium_client.models.training import Guides, Progress, in_round, learn, mean_gradient, no_progress, train
+from consilium_client.models.descent import Progress
+from consilium_client.models.training import Guides, in_round, learn, mean_gradient, no_progress, train
 from consilium_client.models.weights import named_tensors
 
 
@@ -46,7 +47,7 @@ class Updates:
         held_out: tuple[Inputs, Labels] | None,
         seed: int,
         progress: Progress = no_progress,
-        device: str = "cpu",
+        device: str | None = None,
     ) -> Coordinates:
         """A round's update float64 (k,), by `training.learn`. `rows`: inputs and labels. Raises as that does, as the
         record does, and MemoryDamaged.

@@ -196,9 +196,9 @@ class Training:
         policy.require_rows(self._spec, self.examples.rows)
         self._model: Model = model_of(self._spec)
         self._model.require_installed()
+        self._device = require_device(self._spec, context.settings.device)
         if self._spec.privacy is not None:
             self._model.require_apart()
-        require_device(context.settings.device)
         if context.settings.trial_seed is not None and context.ledger.connection.chain_id != CHAIN_ID:
             raise ClientError("TrialNotLocal", chain_id=context.ledger.connection.chain_id)
         self.record = PublicRecord(context.ledger, context.store, context.task)
@@ -246,9 +246,9 @@ class Training:
             hint("training", step=done, of=steps, loss=loss)
 
         if self.privacy.rounds is not None and self._spec.privacy is not None:
-            return self.privacy.rounds.learn(round_, self.record.basis, base, *rows, progress, self._settings.device)
+            return self.privacy.rounds.learn(round_, self.record.basis, base, *rows, progress, self._device)
         seed = RoundSeeds.of(self._settings.trial_seed, round_).training
-        return self._updates.learn(round_, base, rows, self._held_out(), seed, progress, self._settings.device)
+        return self._updates.learn(round_, base, rows, self._held_out(), seed, progress, self._device)
 
     def _held_out(self) -> tuple[Inputs, Labels] | None:
         if self.own_test is None:

@@ -131,7 +131,7 @@ class Within:
             self._moved.copy_(torch.from_numpy(to))
         self._show()
 
-    def coordinates(self) -> Coordinates:
+    def found(self) -> Coordinates:
         """float64 (k,). Raises UpdateNotFinite."""
         found = self._moved.detach().double().cpu().numpy().copy()
         require_finite("trained coordinates", found)

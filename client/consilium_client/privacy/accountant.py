@@ -26,7 +26,8 @@ from consilium_client.append_only import AppendOnly
 from consilium_client.data.examples import Labels
 from consilium_client.errors import BudgetError, PrivacyError
 from consilium_client.models import Inputs, Vector
-from consilium_client.models.training import Progress, in_round
+from consilium_client.models.descent import Progress
+from consilium_client.models.training import in_round
 from consilium_client.privacy.dp_sgd import Mechanism, epsilon, learn_privately, of_summary, plan
 
 

@@ -35,9 +35,11 @@ from torch import nn
 from consilium_client.data.examples import Labels
 from consilium_client.errors import BudgetError
 from consilium_client.models import Inputs, Model, Vector, elsewhere, require_finite
+from consilium_client.models.descent import Progress
 from consilium_client.models.steps import proximal_term
 from consilium_client.models.torch_parameters import flatten, trainable
-from consilium_client.models.training import Progress, casting, no_progress, prepare
+from consilium_client.models.torch_training import casting, prepare
+from consilium_client.models.training import no_progress
 from consilium_client.models.within import Within
 from consilium_client.programs.interpreter import Interpreter
 from consilium_client.programs.row_gradients import Loss, take_row_gradients
@@ -160,7 +162,7 @@ def learn_privately(
     model, module, rows, targets = prepare(spec, base, inputs, labels, device)
     within = Within(module, basis, spec.training)
     _descend_privately(model, module, rows, targets, spec, privacy, mechanism, _Calls(module, within.step), progress)
-    return within.coordinates()
+    return within.found()
 
 
 def train_privately(

@@ -17,7 +17,7 @@ from consilium_chain.tasks.model_specs import ProgramSpec
 from consilium_chain.tasks.task_spec import TaskSpec
 from pydantic import TypeAdapter
 
-from consilium_client.models import training
+from consilium_client.models import torch_training
 from consilium_client.models.program import OfProgram
 from consilium_client.models.training import Guides
 from consilium_client.programs import rehearsal
@@ -69,10 +69,9 @@ def _trained(header: Mapping[str, Any], arrays: Arrays, progress: Progress) -> F
     spec = TaskSpec.model_validate(header["spec"])
     held_out = (arrays["held_out_inputs"], arrays["held_out_labels"]) if "held_out_inputs" in arrays else None
     guides = Guides(held_out, arrays.get("correction"), arrays.get("class_weights"))
-    given = arrays["base"], arrays["inputs"], arrays["labels"], int(header["seed"]), progress, header["device"], guides
-    if header["within"] is None:
-        return {"found": training.train(spec, *given)}
-    return {"found": training.learn(spec, spec.basis(bytes.fromhex(header["within"])), *given)}
+    within = None if header["within"] is None else spec.basis(bytes.fromhex(header["within"]))
+    given = within, arrays["base"], arrays["inputs"], arrays["labels"], int(header["seed"]), progress
+    return {"found": torch_training.trained(spec, *given, header["device"], guides)}
 
 
 def _trained_privately(header: Mapping[str, Any], arrays: Arrays, progress: Progress) -> Found:

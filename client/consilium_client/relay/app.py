@@ -11,9 +11,14 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordD
 from flwr.clientapp import ClientApp
 
 from consilium_client.errors import FrameError
-from consilium_client.relay.wire import RoundReply, RoundRequest, receive_reply, send_request, socket_address
-
-SOCKET_VARIABLE = "CONSILIUM_NODE_SOCKET"
+from consilium_client.relay.wire import (
+    SOCKET_VARIABLE,
+    RoundReply,
+    RoundRequest,
+    receive_reply,
+    send_request,
+    socket_address,
+)
 
 app = ClientApp()
 

@@ -12,7 +12,7 @@ from consilium_core.children import Child, start_module
 from consilium_core.private_files import write_private_file
 
 from consilium_client.config import HospitalSettings
-from consilium_client.relay.app import SOCKET_VARIABLE
+from consilium_client.relay.wire import SOCKET_VARIABLE
 
 RESTART_AFTER = 2.0  # seconds between two starts
 

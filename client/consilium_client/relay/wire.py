@@ -31,6 +31,7 @@ _UPLOADED = MAX_BLOBS * BYTES_PER_COMPRESSED_G1 + 1_024  # points, and the state
 MAX_BODY = max(_SIGNED, _UPLOADED)
 MAX_ADDRESS = 103  # bytes of a Unix socket's address: Linux takes 107, macOS 103
 OPEN_FOLDERS = Path("/proc/self/fd")
+SOCKET_VARIABLE = "CONSILIUM_NODE_SOCKET"  # of the relay's environment: the path of the node's socket
 
 
 @contextmanager

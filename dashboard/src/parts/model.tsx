@@ -12,6 +12,7 @@ import { Card, OnDemand } from './basics'
 
 const Predict = lazy(() => import('../predict/panel'))
 const words = say.operate
+const GRAPHS = ['model-int8.onnx', 'model.onnx'] as const // the smaller one first
 
 export function Model({ task }: { task: Schemas['Task'] }) {
   const { data: network } = useQuery(config())
@@ -42,7 +43,7 @@ export function Model({ task }: { task: Schemas['Task'] }) {
 }
 
 function Files({ task, of }: { task: number; of: Schemas['ModelView'] }) {
-  const graph = of.files.find((file) => file.name === 'model.onnx')
+  const graph = GRAPHS.map((name) => of.files.find((file) => file.name === name)).find((file) => file !== undefined)
   return (
     <>
       <p className={of.verified ? '' : 'bad'}>{words.modelAfter(of.round, of.rounds, of.verified)}</p>
@@ -60,7 +61,7 @@ function Files({ task, of }: { task: number; of: Schemas['ModelView'] }) {
       </ul>
       {graph && (
         <OnDemand open={say.predict.open} isMain>
-          <Predict task={task} version={of.sha256} size={graph.size} />
+          <Predict task={task} version={of.sha256} graph={graph} />
         </OnDemand>
       )}
     </>

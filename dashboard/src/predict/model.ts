@@ -28,16 +28,16 @@ export interface Model {
   ofImage: (pixels: Uint8Array) => Promise<number[]>
 }
 
-/** Throws an error of the fetch, or if the server's two files are not of one model. */
-export async function load(task: number, signal: AbortSignal): Promise<Model> {
-  const file = async (name: string) => {
-    const reply = await fetch(`${BASE}/v1/tasks/${task}/model/${name}`, { signal })
-    if (!reply.ok) throw new Error(`${name}: ${reply.status} ${reply.statusText}`)
+/** `name`: of the graph's file. Throws an error of the fetch, or if the server's two files are not of one model. */
+export async function load(task: number, name: string, signal: AbortSignal): Promise<Model> {
+  const file = async (one: string) => {
+    const reply = await fetch(`${BASE}/v1/tasks/${task}/model/${one}`, { signal })
+    if (!reply.ok) throw new Error(`${one}: ${reply.status} ${reply.statusText}`)
     return new Uint8Array(await reply.arrayBuffer())
   }
-  const [description, graph] = await Promise.all([file('model.json'), file('model.onnx')])
+  const [description, graph] = await Promise.all([file('model.json'), file(name)])
   const index: unknown = JSON.parse(new TextDecoder().decode(description))
-  if (fieldOf(fieldOf(index, 'files'), 'model.onnx') !== sha256(graph).slice(2)) throw new Error(say.predict.changed)
+  if (fieldOf(fieldOf(index, 'files'), name) !== sha256(graph).slice(2)) throw new Error(say.predict.changed)
   const [classes, inputs] = [fieldOf(index, 'classes'), fieldOf(index, 'inputs')]
   // A file of an earlier release has classes alone.
   const answers = fieldOf(index, 'answers') ?? (classes as string[]).map((words) => ({ words, unit: null }))

@@ -1,6 +1,7 @@
 /** A model in use: a form for its columns or an image, and each class's probability. Nothing leaves the browser. */
 import { queryOptions } from '@tanstack/react-query'
 import { useEffect, useId, useRef, useState, type SyntheticEvent } from 'react'
+import type { Schemas } from '../api/client'
 import { formatBytes } from '../lib/amounts'
 import { messageOf } from '../lib/errors'
 import { Notice } from '../parts/basics'
@@ -12,26 +13,29 @@ import { load, type Model } from './model'
 import { pixelsOf, type Size } from './pixels'
 import { parseTable, readCell, valuesOf, type Column } from './rows'
 
+type Graph = Schemas['ModelFile']
+
 const words = say.predict
 const RUNTIME_BYTES = 3_700_000 // of onnxruntime-web, as a server sends it
 
-/** `version` and `size`: the digest of the model's parameters, and the bytes of its file. */
-export default function Panel({ task, version, size }: { task: number; version: string; size: number }) {
+/** `version`: the digest of the model's parameters. `graph`: its file. */
+export default function Panel({ task, version, graph }: { task: number; version: string; graph: Graph }) {
   const id = useId()
   const query = queryOptions({
-    queryKey: ['predict', task, version],
-    queryFn: ({ signal }) => load(task, signal),
+    queryKey: ['predict', task, version, graph.name],
+    queryFn: ({ signal }) => load(task, graph.name, signal),
     staleTime: Infinity,
     structuralSharing: false,
   })
   return (
     <section className="stack" aria-labelledby={id}>
       <h3 id={id}>{words.title}</h3>
-      <p className="soft small">{words.means(formatBytes(size + RUNTIME_BYTES))}</p>
+      <p className="soft small">{words.means(formatBytes(graph.size + RUNTIME_BYTES))}</p>
       <Loaded query={query}>
         {(model) => (model.size ? <OfImage of={model} size={model.size} /> : <OfRow of={model} />)}
       </Loaded>
       <Notice kind="good">{words.stays}</Notice>
+      {graph.name === 'model-int8.onnx' && <p className="soft small">{words.eightBits}</p>}
       <p className="soft small">{words.notForPatients}</p>
     </section>
   )

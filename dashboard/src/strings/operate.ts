@@ -43,6 +43,7 @@ export const operate = {
     'program-frozen.safetensors': 'its tensors that no hospital trains',
     'program-tokenizer.json': 'it makes tokens of texts',
     'model.onnx': 'the model by itself, for onnxruntime',
+    'model-int8.onnx': 'the same with 8-bit weights, for phones',
     'report.json': 'what it is worth: an evaluation, with the nodes’ signed figures',
     'report.html': 'the same as a page',
     'report.svg': 'the same as a picture',

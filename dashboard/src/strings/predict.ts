@@ -7,6 +7,8 @@ export const predict = {
   means: (size: string) =>
     `The model runs in this browser. The first use loads the model and onnxruntime-web (${size}). The model is this server’s: to be sure of it, derive it yourself, as below, and use consilium predict.`,
   stays: 'Your values stay in this browser: nothing of them is sent or stored.',
+  eightBits:
+    'These numbers are of the file with 8-bit weights. They may differ a little from those of consilium predict.',
   notForPatients: 'Do not use a model alone for decisions about people.',
   range: (name: string, min: number, max: number) => `${name} (${min} to ${max})`,
   missing: 'missing',

@@ -14,8 +14,10 @@ from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.keystore import address_of
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.settings import AccountSettings, ChainUrls, chain_urls, read_settings
-from consilium_client.config import HomeSettings
+from consilium_client.config import HomeSettings, HospitalAccountSettings
+from consilium_client.errors import ModelError
 from consilium_client.home import SETTINGS_FILE, HospitalHome, VoterHome
+from consilium_client.models.training import NUMPY, usable_device, usual_device
 from consilium_core.artifacts.backends import Location, show_location
 from consilium_core.collector import TracingSettings
 from consilium_core.connectivity import FleetAddress, fleet_address
@@ -25,7 +27,7 @@ from consilium_core.errors import CoreError
 from consilium_operators.doctor import probes, servers
 from consilium_operators.doctor.checks import Check
 from consilium_operators.doctor.connections import chain_checks, collector_checks
-from consilium_operators.doctor.findings import MIB, Finding, Findings, Level, warning
+from consilium_operators.doctor.findings import MIB, Finding, Findings, Level, fault, ok, warning
 
 if TYPE_CHECKING:
     from consilium_server.config import AggregatorSettings
@@ -35,6 +37,7 @@ MEMORY = {
     Role.API: 300 * MIB, Role.INDEX: 200 * MIB, Role.WORKER: 400 * MIB, Role.AGGREGATOR: 800 * MIB,
     Role.SPONSOR: 200 * MIB, Role.HOSPITAL: 600 * MIB, Role.VOTER: 400 * MIB,
 }  # fmt: skip
+WITHOUT_TORCH = 350 * MIB  # of a hospital, its relay included (bench/results/small_machine.json)
 # Gas of some twenty rounds of the demo's size (bench/results/gas.json).
 GAS = {
     Role.WORKER: 40_000_000, Role.AGGREGATOR: 40_000_000, Role.SPONSOR: 10_000_000, Role.HOSPITAL: 3_000_000,
@@ -69,11 +72,14 @@ def checks_without_settings(machine: Machine) -> list[Check]:
 
 
 def _versions(machine: Machine) -> Check:
-    return Check("versions", partial(probes.versions, PINNED.get(machine.role, ())), "the installed packages")
+    packages = PINNED.get(machine.role, ())
+    if machine.role is Role.HOSPITAL and usual_device() == NUMPY:
+        packages = tuple(one for one in packages if one != "torch")
+    return Check("versions", partial(probes.versions, packages), "the installed packages")
 
 
-def _disk(machine: Machine, home: Path) -> Check:
-    return Check("disk", partial(probes.machine, home.absolute(), MEMORY[machine.role]), "this machine")
+def _disk(machine: Machine, home: Path, memory: int | None = None) -> Check:
+    return Check("disk", partial(probes.machine, home.absolute(), memory or MEMORY[machine.role]), "this machine")
 
 
 def _files(*files: FileProbe) -> Check:
@@ -123,7 +129,8 @@ def _database(url: str, book: Path) -> Iterator[Check]:
 
 def _account(machine: Machine, own: AccountSettings, *files: FileProbe, is_sponsored: bool = False) -> Iterator[Check]:
     """Checks of a role that acts on chain."""
-    yield _disk(machine, own.home)
+    by_numpy = isinstance(own, HospitalAccountSettings) and (own.device or usual_device()) == NUMPY
+    yield _disk(machine, own.home, WITHOUT_TORCH if by_numpy else None)
     yield _files(*_keys(own.keystore, own.password_file), *_collector_files(own.tracing), *files)
     yield from _chain(own.chain_url, own.deployment)
     yield _money(machine, own.chain_url, own.keystore, is_sponsored)
@@ -296,12 +303,27 @@ def _hospital(machine: Machine) -> Iterator[Check]:
     own = home.settings
     key = partial(probes.file, own.transport_key, "the node key", probes.transport_key_fault)
     yield from _node(machine, home, own, key, is_sponsored=own.sponsor is not None)
+    yield Check("training", partial(_training, own.device), "this machine")
     if own.sponsor is not None:
         probe = partial(probes.tls, "the sponsor", own.sponsor.url, own.sponsor.ca_certificate)
         yield Check("sponsor", probe, own.sponsor.url)
     for task in home.approved_tasks():
         yield Check("superlink", partial(_superlink_of, home, task), f"the SuperLink of task {task}")
         yield Check("node-key", partial(_node_key_of, home, task), "the chain node", ("chain",), Level.WARNING)
+
+
+def _training(device: str | None) -> Findings:
+    """The library that trains models. `device`: of the home's settings."""
+    try:
+        found = usable_device(device)
+    except ModelError as error:
+        return fault("training", str(error), "name another device in node.toml, or remove the line", {})
+    way = (
+        "NumPy, without torch: logistic and mlp, and no differential privacy"
+        if found == NUMPY
+        else f"torch, on {found}"
+    )
+    return ok("training", f"models are trained by {way}", {"device": found})
 
 
 def _superlink_of(home: HospitalHome, task: int) -> Findings:

@@ -269,7 +269,7 @@ ModelFileName = Literal[
     "model.safetensors", "model.json", "model-card.md", "proof.json", "program.json", "program.safetensors",
     "program-frozen.safetensors",
     "program-tokenizer.json",
-    "model.onnx", "report.json", "report.html", "report.svg",
+    "model.onnx", "model-int8.onnx", "report.json", "report.html", "report.svg",
 ]  # fmt: skip
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", examples=["1f" * 32])]
 

@@ -96,6 +96,16 @@ class Objective(ABC):
         return lambda drawn: self.measured(labels[drawn], predictions[drawn])
 
 
+class Differentiable(Objective, ABC):
+    """An objective whose gradient NumPy computes, too, for training without torch."""
+
+    @abstractmethod
+    def gradient(
+        self, outputs: NDArray[np.float32], targets: NDArray[Any], class_weights: NDArray[np.float32] | None = None
+    ) -> tuple[float, NDArray[np.float32]]:
+        """The mean `loss` of rows, and its gradient by their outputs, float32 (n, outputs)."""
+
+
 def require_rows(labels: Labels, predictions: Predictions, *shapes: tuple[int, ...]) -> None:
     """Raises ShapeMismatch unless there are as many of both, each row of its shape; TooFewRows if there are none."""
     found = (labels.shape[1:], predictions.shape[1:])

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from consilium_chain.tasks.questions import Classification, Metric
 from numpy.typing import NDArray
 
 from consilium_client.models import metrics
-from consilium_client.models.objectives.base import Answer, Measure, Objective, Predictions, Reduction
+from consilium_client.models.objectives.base import Answer, Differentiable, Measure, Predictions, Reduction
+from consilium_client.models.objectives.multilabel import sigmoid, yes_loss
 
 if TYPE_CHECKING:
     import torch
 
 
-class Classify(Objective):
+class Classify(Differentiable):
     label_shape = ()
 
     def __init__(self, asked: Classification) -> None:
@@ -55,6 +56,21 @@ class Classify(Objective):
             return cross_entropy(logits, targets, reduction=reduction)
         weighted = cross_entropy(logits, targets, reduction="none") * rows
         return weighted.mean() if reduction == "mean" else weighted.sum()
+
+    def gradient(
+        self, outputs: NDArray[np.float32], targets: NDArray[Any], class_weights: NDArray[np.float32] | None = None
+    ) -> tuple[float, NDArray[np.float32]]:
+        count = len(outputs)
+        rows = np.ones((count, 1), np.float32) if class_weights is None else class_weights[targets][:, None]
+        if outputs.shape[1] == 1:
+            own = targets[:, None].astype(np.float32)
+            losses, slopes = yes_loss(outputs, own), sigmoid(outputs) - own
+        else:
+            shifted = outputs - outputs.max(axis=1, keepdims=True)
+            logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+            losses, slopes = -logs[np.arange(count), targets][:, None], np.exp(logs)
+            slopes[np.arange(count), targets] -= 1
+        return float((losses * rows).mean()), np.asarray(slopes * rows / count, np.float32)
 
     def predictions(self, outputs: NDArray[np.float64]) -> Predictions:
         if outputs.shape[1] == 1:  # class 0's is zero

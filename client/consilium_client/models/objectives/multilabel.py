@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from consilium_chain.tasks.questions import Metric, Multilabel
@@ -11,13 +11,22 @@ from numpy.typing import NDArray
 
 from consilium_client.data.examples import Labels
 from consilium_client.models import metrics
-from consilium_client.models.objectives.base import Answer, Measure, Objective, Predictions, Reduction, require_rows
+from consilium_client.models.objectives.base import (
+    Answer,
+    Differentiable,
+    Measure,
+    Predictions,
+    Reduction,
+    require_rows,
+)
 
 if TYPE_CHECKING:
     import torch
 
+Real = TypeVar("Real", np.float32, np.float64)
 
-class MarkEach(Objective):
+
+class MarkEach(Differentiable):
     """Labels are float64 (n, labels), 0 or 1. A metric is the mean of those of all labels that have one."""
 
     def __init__(self, asked: Multilabel) -> None:
@@ -60,6 +69,12 @@ class MarkEach(Objective):
         of_rows = binary_cross_entropy_with_logits(logits, targets.to(logits.dtype), reduction="none").mean(dim=1)
         return of_rows.mean() if reduction == "mean" else of_rows.sum()
 
+    def gradient(
+        self, outputs: NDArray[np.float32], targets: NDArray[Any], class_weights: NDArray[np.float32] | None = None
+    ) -> tuple[float, NDArray[np.float32]]:
+        targets = targets.astype(np.float32)
+        return float(yes_loss(outputs, targets).mean()), (sigmoid(outputs) - targets) / np.float32(outputs.size)
+
     def predictions(self, outputs: NDArray[np.float64]) -> Predictions:
         return sigmoid(outputs)
 
@@ -67,8 +82,14 @@ class MarkEach(Objective):
         return outputs.sigmoid()
 
 
-def sigmoid(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def sigmoid(values: NDArray[Real]) -> NDArray[Real]:
     """1 / (1 + e^-x), without an overflow."""
     small = np.exp(-np.abs(values))
-    found: NDArray[np.float64] = np.where(values >= 0, 1 / (1 + small), small / (1 + small))
+    found: NDArray[Real] = np.where(values >= 0, 1 / (1 + small), small / (1 + small))
+    return found
+
+
+def yes_loss(outputs: NDArray[np.float32], targets: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Cross-entropy in nats of each answer, a yes (1) or a no (0), without an overflow."""
+    found: NDArray[np.float32] = np.maximum(outputs, 0) - outputs * targets + np.log1p(np.exp(-np.abs(outputs)))
     return found

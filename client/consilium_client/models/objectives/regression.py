@@ -13,13 +13,20 @@ from consilium_chain.tasks.questions import Metric, Regression
 from numpy.typing import NDArray
 
 from consilium_client.data.examples import Labels
-from consilium_client.models.objectives.base import Answer, Measure, Objective, Predictions, Reduction, require_rows
+from consilium_client.models.objectives.base import (
+    Answer,
+    Differentiable,
+    Measure,
+    Predictions,
+    Reduction,
+    require_rows,
+)
 
 if TYPE_CHECKING:
     import torch
 
 
-class Regress(Objective):
+class Regress(Differentiable):
     """Labels are float64 (n, 1), within the range."""
 
     label_shape = (1,)
@@ -48,6 +55,12 @@ class Regress(Objective):
 
         outputs = outputs.float() if outputs.dtype is bfloat16 else outputs
         return mse_loss(outputs, targets.to(outputs.dtype), reduction=reduction)
+
+    def gradient(
+        self, outputs: NDArray[np.float32], targets: NDArray[Any], class_weights: NDArray[np.float32] | None = None
+    ) -> tuple[float, NDArray[np.float32]]:
+        errors = outputs - targets.astype(np.float32)
+        return float((errors * errors).mean()), errors * np.float32(2 / errors.size)
 
     def predictions(self, outputs: NDArray[np.float64]) -> Predictions:
         found: Predictions = np.clip(

@@ -14,14 +14,21 @@ from numpy.typing import NDArray
 
 from consilium_client.data.examples import Labels
 from consilium_client.models.metrics import LEAST_PROBABILITY, area
-from consilium_client.models.objectives.base import Answer, Measure, Objective, Predictions, Reduction, require_rows
-from consilium_client.models.objectives.multilabel import sigmoid
+from consilium_client.models.objectives.base import (
+    Answer,
+    Differentiable,
+    Measure,
+    Predictions,
+    Reduction,
+    require_rows,
+)
+from consilium_client.models.objectives.multilabel import sigmoid, yes_loss
 
 if TYPE_CHECKING:
     import torch
 
 
-class Survive(Objective):
+class Survive(Differentiable):
     """Labels are float64 (n, 2): the time, and 1 for an event or 0 for censoring. An event at a bound is in the
     interval that ends there. Events after the last bound count as none.
     """
@@ -72,6 +79,14 @@ class Survive(Objective):
         through, inside = targets.to(logits.dtype).chunk(2, dim=1)
         of_rows = -(through * logsigmoid(-logits) + inside * logsigmoid(logits)).sum(dim=1)
         return of_rows.mean() if reduction == "mean" else of_rows.sum()
+
+    def gradient(
+        self, outputs: NDArray[np.float32], targets: NDArray[Any], class_weights: NDArray[np.float32] | None = None
+    ) -> tuple[float, NDArray[np.float32]]:
+        through, inside = np.split(targets.astype(np.float32), 2, axis=1)
+        known = through + inside  # 1 for an interval that counts, 0 for later ones
+        losses, slopes = known * yes_loss(outputs, inside), known * (sigmoid(outputs) - inside)
+        return float(losses.sum(axis=1).mean()), np.asarray(slopes / len(outputs), np.float32)
 
     def predictions(self, outputs: NDArray[np.float64]) -> Predictions:
         return np.asarray(np.cumprod(sigmoid(-outputs), axis=1), np.float64)

@@ -46,6 +46,7 @@ export const operate: typeof en.operate = {
     'program-frozen.safetensors': 'seine Tensoren, die kein Krankenhaus trainiert',
     'program-tokenizer.json': 'macht aus Texten Token',
     'model.onnx': 'das Modell allein, für onnxruntime',
+    'model-int8.onnx': 'dasselbe mit 8-Bit-Gewichten, für Telefone',
     'report.json': 'was es taugt: eine Auswertung mit den signierten Zahlen der Nodes',
     'report.html': 'dasselbe als Seite',
     'report.svg': 'dasselbe als Bild',

@@ -7,6 +7,8 @@ export const predict: typeof en.predict = {
   means: (size) =>
     `Das Modell läuft in diesem Browser. Beim ersten Mal werden das Modell und onnxruntime-web geladen (${size}). Das Modell ist das dieses Servers: Um sicher zu sein, leiten Sie es selbst ab, wie unten, und verwenden Sie consilium predict.`,
   stays: 'Ihre Werte bleiben in diesem Browser: Nichts davon wird gesendet oder gespeichert.',
+  eightBits:
+    'Diese Zahlen stammen aus der Datei mit 8-Bit-Gewichten. Sie können etwas von denen von consilium predict abweichen.',
   notForPatients: 'Verwenden Sie kein Modell allein für Entscheidungen über Menschen.',
   range: (name, min, max) => `${name} (${min} bis ${max})`,
   missing: 'fehlt',

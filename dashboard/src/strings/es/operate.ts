@@ -44,6 +44,7 @@ export const operate: typeof en.operate = {
     'program-frozen.safetensors': 'sus tensores que ningún hospital entrena',
     'program-tokenizer.json': 'convierte textos en tokens',
     'model.onnx': 'el modelo solo, para onnxruntime',
+    'model-int8.onnx': 'el mismo con pesos de 8 bits, para teléfonos',
     'report.json': 'lo que vale: una evaluación, con las cifras firmadas de los nodos',
     'report.html': 'lo mismo como página',
     'report.svg': 'lo mismo como imagen',

@@ -7,6 +7,7 @@ export const predict: typeof en.predict = {
   means: (size) =>
     `El modelo se ejecuta en este navegador. El primer uso carga el modelo y onnxruntime-web (${size}). El modelo es el de este servidor: para estar seguro de él, derívelo usted mismo, como abajo, y use consilium predict.`,
   stays: 'Sus valores se quedan en este navegador: nada de ellos se envía ni se guarda.',
+  eightBits: 'Estos números son del archivo con pesos de 8 bits. Pueden diferir un poco de los de consilium predict.',
   notForPatients: 'No use un modelo por sí solo para decisiones sobre personas.',
   range: (name, min, max) => `${name} (de ${min} a ${max})`,
   missing: 'falta',

@@ -46,6 +46,7 @@ export const operate: typeof en.operate = {
     'program-frozen.safetensors': 'ses tenseurs qu’aucun hôpital n’entraîne',
     'program-tokenizer.json': 'il fait des tokens avec des textes',
     'model.onnx': 'le modèle seul, pour onnxruntime',
+    'model-int8.onnx': 'le même avec des poids de 8 bits, pour les téléphones',
     'report.json': 'ce qu’il vaut : une évaluation, avec les chiffres signés des nœuds',
     'report.html': 'le même en tant que page',
     'report.svg': 'la même chose en image',

@@ -7,6 +7,8 @@ export const predict: typeof en.predict = {
   means: (size) =>
     `Le modèle tourne dans ce navigateur. La première utilisation charge le modèle et onnxruntime-web (${size}). Le modèle est celui de ce serveur : pour en être sûr, dérivez-le vous-même, comme ci-dessous, et utilisez consilium predict.`,
   stays: 'Vos valeurs restent dans ce navigateur : rien n’en est envoyé ni conservé.',
+  eightBits:
+    'Ces nombres viennent du fichier aux poids de 8 bits. Ils peuvent différer un peu de ceux de consilium predict.',
   notForPatients: 'N’utilisez pas un modèle seul pour des décisions sur des personnes.',
   range: (name, min, max) => `${name} (${min} à ${max})`,
   missing: 'manquant',
