@@ -48,6 +48,7 @@ from consilium.lab import (
     simulate_economics,
     up,
 )  # fmt: skip
+from consilium.market import Buyer, Seller, check_receipt, offers
 from consilium.model import Evaluation, Model, export_hugging_face, export_onnx
 from consilium.operator import Operator
 from consilium.plugin import InstalledPlugin, check_plugin, plugin_digest, plugins
@@ -76,6 +77,7 @@ _AT_FIRST_USE = {
 __all__ = [
     "Attack",
     "Audit",
+    "Buyer",
     "Cheat",
     "Client",
     "DataCheck",
@@ -95,6 +97,7 @@ __all__ = [
     "Model",
     "Operator",
     "Scenario",
+    "Seller",
     "Shares",
     "SimulationResult",
     "Table",
@@ -107,6 +110,7 @@ __all__ = [
     "check_artifacts",
     "check_data",
     "check_plugin",
+    "check_receipt",
     "checked_address",
     "demo",
     "deploy",
@@ -121,6 +125,7 @@ __all__ = [
     "fund_account",
     "log_to",
     "new_key",
+    "offers",
     "openapi",
     "plugin_digest",
     "plugins",

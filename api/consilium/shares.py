@@ -80,3 +80,18 @@ class Shares(Account):
         from consilium_operators.selling import claim_for_nodes
 
         return claim_for_nodes(self._ledger, task)
+
+    def close(self, task: int, server: str) -> None:
+        """Begins to close this account's channel with a server, which then has a day to redeem. Raises NotPossible
+        (AddressMalformed, AddressMistyped).
+        """
+        self._ledger.channels.close(task, checked_address(server))
+
+    def withdraw(self, task: int, server: str) -> int:
+        """Takes the rest of a channel, a day after `close`. Returns it. Raises Refused (ChannelOpen), NotPossible
+        (AddressMalformed, AddressMistyped).
+        """
+        channels, chosen = self._ledger.channels, checked_address(server)
+        channel = channels.of(task, chosen, self.address)
+        channels.withdraw(task, chosen)
+        return channel.deposited - channel.redeemed

@@ -18,6 +18,7 @@ from consilium_cli.data import app as data
 from consilium_cli.doctor.command import doctor_command
 from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.lab import demo_command, economics_command, up_command
+from consilium_cli.market import buy_command, serve_command, verify_receipt_command
 from consilium_cli.operator.commands import app as operator
 from consilium_cli.plugin import app as plugin
 from consilium_cli.prediction import predict_command
@@ -52,10 +53,13 @@ app.command("demo")(demo_command)
 app.command("up")(up_command)
 app.command("doctor")(doctor_command)
 app.command("predict")(predict_command)
+app.command("serve")(serve_command)
+app.command("buy")(buy_command)
 app.command("verify")(verify_command)
 app.command("verify-audit")(verify_audit_command)
 app.command("verify-evaluation")(verify_evaluation_command)
 app.command("verify-report")(verify_report_command)
+app.command("verify-receipt")(verify_receipt_command)
 simulate.command("task")(simulate_task_command)
 simulate.command("economics")(economics_command)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import consilium
 import typer
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
-from consilium_core.units import WEI_PER_ETHER, tokens
+from consilium_core.units import WEI_PER_ETHER, exact_tokens, tokens
+from consilium_core.visible_text import shown
 
 from consilium_cli.artifacts import locations_to_read
 from consilium_cli.options import (
@@ -88,6 +89,48 @@ def till(
     typer.echo(
         f"the till had {tokens(amount)} tokens: the server got {tokens(fee)}, the holders {tokens(amount - fee)}"
     )
+
+
+@app.command("offers")
+def offers(
+    task: Annotated[int | None, typer.Argument(metavar="[TASK]", min=1)] = None,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+) -> None:
+    """Lists servers that sell predictions, of a task or of all, with the price of one."""
+    found = consilium.offers(task, rpc=rpc, address_book=address_book)
+    for one in found:
+        typer.echo(f"task {one.task}: {exact_tokens(one.price)} tokens at {shown(one.url)}, by {one.server}")
+    if not found:
+        typer.echo("no server offers predictions there; `consilium serve TASK MODEL --url URL` does")
+
+
+@app.command("close")
+def close(
+    task: TaskArgument,
+    server: ServerArgument,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    keystore: KeystoreOption = None,
+    password_file: PasswordFileOption = None,
+) -> None:
+    """Begins to close this account's channel with a server of predictions."""
+    consilium.Shares(rpc, address_book, keystore=keystore, password_file=password_file).close(task, server)
+    typer.echo(f"the channel closes. Next, in a day: consilium shares withdraw {task} {server}")
+
+
+@app.command("withdraw")
+def withdraw(
+    task: TaskArgument,
+    server: ServerArgument,
+    rpc: RpcOption = LOCAL_RPC,
+    address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
+    keystore: KeystoreOption = None,
+    password_file: PasswordFileOption = None,
+) -> None:
+    """Takes the rest of this account's channel, a day after `close`."""
+    shares = consilium.Shares(rpc, address_book, keystore=keystore, password_file=password_file)
+    typer.echo(f"{exact_tokens(shares.withdraw(task, server))} tokens came back")
 
 
 @app.command("claim")

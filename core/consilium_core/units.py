@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 WEI_PER_ETHER = 10**18
 WEI_PER_GWEI = 10**9
@@ -27,6 +28,14 @@ def exact_tokens(amount: int) -> str:
     sign, amount = ("-", -amount) if amount < 0 else ("", amount)
     digits = f"{amount // WEI_PER_ETHER}.{amount % WEI_PER_ETHER:018d}"
     return sign + digits.rstrip("0").rstrip(".")
+
+
+def parse_tokens(text: str) -> int:
+    """An amount such as 0.01 in whole tokens, in the smallest unit. Raises ValueError."""
+    found = re.fullmatch(r"([0-9]{1,12})(?:\.([0-9]{1,18}))?", text, re.ASCII)
+    if found is None:
+        raise ValueError("it is not digits, with a point and at most 18 digits behind it")
+    return int(found[1]) * WEI_PER_ETHER + int((found[2] or "").ljust(18, "0"))
 
 
 def decimals(value: float) -> str:

@@ -9,14 +9,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import uvicorn
 from consilium_chain.errors import name_of
 from consilium_chain.rpc.local_node import require_free_port
 from consilium_client.errors import CellError, ClientError, RangeError
-from consilium_client.models.metrics import predicted
 from consilium_core.kinds import of_kind
-from numpy.typing import NDArray
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -28,7 +25,7 @@ from starlette.routing import Route
 
 from consilium_operators.errors import RowsInvalid
 from consilium_operators.model_folder import SavedModel
-from consilium_operators.prediction import Predictor, columns
+from consilium_operators.prediction import Predictor, columns, named
 
 LARGEST_BODY = 1 << 24  # bytes
 MOST_AT_ONCE = 32  # connections
@@ -64,50 +61,40 @@ def service(predictor: Predictor) -> Starlette:
             with alone:
                 found = predictor.predict(body)
         except (RowsInvalid, ClientError) as error:
-            return _problem(error)
-        return JSONResponse({"predictions": _named(predictor, found)})
+            return problem(error)
+        return JSONResponse({"predictions": named(found, predictor)})
 
     async def predict(request: Request) -> Response:
         try:
-            body = await _body(request)
+            body = await body_of(request)
         except RowsInvalid as error:
-            return _problem(error)
+            return problem(error)
         return await run_in_threadpool(answer, body)
 
     async def what(_: Request) -> Response:
-        return JSONResponse(_what(predictor))
+        return JSONResponse(description(predictor))
 
     return Starlette(
         routes=[Route("/", what, methods=["GET"]), Route(PREDICT, predict, methods=["POST"])],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS), www_redirect=False)],
-        exception_handlers={HTTPException: _http_problem},
+        exception_handlers={HTTPException: http_problem},
     )
 
 
-def _named(predictor: Predictor, found: NDArray[np.float64]) -> list[dict[str, Any]]:
-    """Each row's class with all probabilities, or the answers of another question by name."""
-    classes = predictor.saved.spec.data.classes
-    if not classes:
-        return [{"answers": dict(zip(predictor.answers, row, strict=True))} for row in found.tolist()]
-    return [
-        {"class": classes[int(called)], "probabilities": dict(zip(classes, row, strict=True))}
-        for called, row in zip(predicted(found), found.tolist(), strict=True)
-    ]
-
-
-async def _body(request: Request) -> bytes:
+async def body_of(request: Request, at_most: int = LARGEST_BODY) -> bytes:
     """Raises RowsInvalid."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise RowsInvalid("MediaTypeWrong")
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > LARGEST_BODY:
-            raise RowsInvalid("BodyTooLarge", at_most=LARGEST_BODY)
+        if len(body) > at_most:
+            raise RowsInvalid("BodyTooLarge", at_most=at_most)
     return body
 
 
-def _what(predictor: Predictor) -> dict[str, Any]:
+def description(predictor: Predictor) -> dict[str, Any]:
+    """The model, for its users."""
     saved = predictor.saved
     return {
         "name": saved.index.name,
@@ -126,18 +113,19 @@ def _what(predictor: Predictor) -> dict[str, Any]:
     }
 
 
-def _problem(error: RowsInvalid | ClientError) -> Response:
+def problem(error: RowsInvalid | ClientError) -> Response:
+    """The answer to a request that is not valid."""
     status = error.status if isinstance(error, RowsInvalid) else 422
     cell = {one: error.values[one] for one in ("row", "column")} if isinstance(error, CellError) else {}
     cell |= error.bounds if isinstance(error, RangeError) else {}
-    return _problem_of(status, name_of(error), str(error), cell)
+    return problem_of(status, name_of(error), str(error), cell)
 
 
-def _http_problem(_: Request, error: Exception) -> Response:
+def http_problem(_: Request, error: Exception) -> Response:
     refused = of_kind(HTTPException, error)
-    return _problem_of(refused.status_code, refused.detail, f"GET / describes the model; rows go to POST {PREDICT}", {})
+    return problem_of(refused.status_code, refused.detail, f"GET / describes the model; rows go to POST {PREDICT}", {})
 
 
-def _problem_of(status: int, title: str, detail: str, cell: dict[str, Any]) -> Response:
+def problem_of(status: int, title: str, detail: str, cell: dict[str, Any]) -> Response:
     content = {"type": "about:blank", "title": title, "status": status, "detail": detail, **cell}
     return JSONResponse(content, status, media_type="application/problem+json")

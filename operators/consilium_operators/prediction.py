@@ -22,6 +22,7 @@ from consilium_client.data.kinds import kind_of
 from consilium_client.data.mapping import read_mapping
 from consilium_client.data.use import Use, Used
 from consilium_client.models import Evaluation, Inputs, model_of
+from consilium_client.models.metrics import predicted
 from consilium_core.strict_json import parse_json
 from numpy.typing import NDArray
 
@@ -128,3 +129,14 @@ def columns(schema: DataSchema) -> list[str]:
 def examples_of(rows: Sequence[Row], schema: DataSchema, clamp: bool = False) -> Examples:
     """Examples labelled 0. Raises RowsInvalid, DataError, and RangeError unless `clamp`."""
     return kind_of(schema).requested(rows, schema, _invalid, clamp)
+
+
+def named(found: NDArray[np.float64], predictor: Predictor) -> list[dict[str, Any]]:
+    """Each row's class with all probabilities, or the answers of another question by name."""
+    classes = predictor.saved.spec.data.classes
+    if not classes:
+        return [{"answers": dict(zip(predictor.answers, row, strict=True))} for row in found.tolist()]
+    return [
+        {"class": classes[int(called)], "probabilities": dict(zip(classes, row, strict=True))}
+        for called, row in zip(predicted(found), found.tolist(), strict=True)
+    ]

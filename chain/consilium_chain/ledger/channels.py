@@ -147,10 +147,20 @@ class SaleMessages:
     ) -> SignableMessage:
         return encode_typed_data(full_message=typed_data(domain, self._chain_id, contract, {name: struct}, values))
 
+    def of_voucher(self, voucher: Voucher) -> SignableMessage:
+        return self.voucher(voucher.task, voucher.server, voucher.buyer, voucher.amount, voucher.expires_at)
+
     def has_signed(self, voucher: Voucher) -> bool:
         """True if the buyer's key signed the voucher."""
-        message = self.voucher(voucher.task, voucher.server, voucher.buyer, voucher.amount, voucher.expires_at)
-        return signer_of(message, voucher.signature) == voucher.buyer
+        return signer_of(self.of_voucher(voucher), voucher.signature) == voucher.buyer
+
+    def has_allowed_transfer(self, payment: Authorization) -> bool:
+        """True if the payer's key signed the transfer."""
+        return signer_of(self.transfer(payment), payment.signature) == payment.payer
+
+    def has_allowed_deposit(self, payment: Authorization) -> bool:
+        """True if the payer's key signed the deposit."""
+        return signer_of(self.deposit(payment), payment.signature) == payment.payer
 
 
 def digest_of(message: SignableMessage) -> bytes:
@@ -174,7 +184,7 @@ class Channels:
     @property
     def account(self) -> LocalAccount:
         """This account, to sign vouchers and receipts."""
-        return self._contracts.connection.transactions.signer
+        return self._contracts.connection.signer
 
     def of(self, task: int, server: str, buyer: str) -> Channel:
         return Channel(*self._shares.read("channel", task, server, buyer))

@@ -30,7 +30,8 @@ class Ledger:
 
     `tasks` and `token` read, `snapshots` follow tasks, `staking` reads and stakes, `shares` has the parts of finished
     models, `channels` their buyers' deposits and payments, `withdrawal` has the accounts that are paid, `record`,
-    `votes` and `logs` read events, `messages` are for signing, and `operator`, `hospital`, `voter`, `aggregator` and `phases` send transactions.
+    `votes` and `logs` read events, `messages` are for signing, and `operator`, `hospital`, `voter`, `aggregator` and
+    `phases` send transactions.
     """
 
     def __init__(

@@ -23,6 +23,7 @@ class PaymentRefused(FaultError):
         "DepositTooSmall": "the channel of {buyer} has {deposited}, and the voucher states {amount}: deposit more",
         "ChannelClosing": "the channel of {buyer} closes: deposit into it again to keep it open",
         "AuthorizationWrong": "the authorization is not for {wanted}: sign a transfer of exactly the price to the till",
+        "AuthorizationForged": "the authorization is not signed by {payer} for this token and chain",
         "AuthorizationExpires": "the authorization is not valid for the next {seconds} seconds: sign another",
         "AuthorizationUsed": "the authorization is used or cancelled: sign another with a new nonce",
         "TransferFailed": "the chain refuses the transfer ({why}): check the signature and the balance",
@@ -37,12 +38,16 @@ class SaleError(FaultError):
         "ModelOfAnotherTask": "{path} has the model of task {found} of chain {chain}: pass the one of task {task}",
         "ModelNotVerified": "checks of this model failed, so it cannot be sold: download it again",
         "PartsNotMinted": "the parts of task {task} are not minted: run `consilium shares mint {task}` first",
-        "PriceMalformed": "the price {text!r} is not an amount of tokens such as 0.01: pass another",
+        "AmountMalformed": "{text!r} is not an amount of tokens such as 0.01 ({why}): pass another",
+        "PriceIsZero": "the price is zero: pass an amount of tokens such as 0.01",
+        "NotBought": "nothing was bought: answer y, or pass --yes if nobody can answer",
+        "RowsUnreadable": '{path}: {why}; pass a CSV file with a column name in each, or JSON {{"rows": […]}}',
         "CertificateMissing": (
-            "{host} is reached by others, and requests of patients' data must be encrypted: pass --certificate and --key,"
-            " or listen on 127.0.0.1 behind a proxy"
+            "others reach {host}, and patients' data must be encrypted: pass --certificate and --key, or listen on"
+            " 127.0.0.1 behind a proxy"
         ),
         "BookOfAnother": "{path} has the sales of another task, server or contract: pass another --book",
+        "UrlNotEncrypted": "{url} is not https://, and rows are patients' data: ask the server's operator for its URL",
         "ServerUnreachable": "no answer from {url} ({why}): check the URL, and try again: nothing is charged twice",
         "ServerMalformed": "{url} is not a server of predictions ({why}): ask its operator for the URL",
         "PriceTooHigh": "{rows} predictions cost {price} tokens there, more than {most}: pass --at-most with more",

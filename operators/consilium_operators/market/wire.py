@@ -20,7 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from consilium_chain.addresses import is_checksummed
+from consilium_chain.addresses import checked_address
+from consilium_chain.errors import NotPossible
 from consilium_chain.ledger.channels import MOST_AMOUNT, TOKEN_DOMAIN, Authorization, SaleReceipt, Voucher
 from consilium_core.strict_json import parse_json
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -54,9 +55,11 @@ def _hex(text: object) -> object:
 
 
 def _checked(address: str) -> str:
-    if not is_checksummed(address):
-        raise ValueError("an address must be 0x and 40 digits with EIP-55's checksum")
-    return address
+    """Wallets write addresses in either case."""
+    try:
+        return checked_address(address)
+    except NotPossible as error:
+        raise ValueError(error.name) from None
 
 
 Amount = Annotated[int, BeforeValidator(_number), Field(ge=0, le=MOST_AMOUNT, strict=True)]
