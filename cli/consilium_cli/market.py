@@ -35,9 +35,7 @@ def serve_command(
         str | None, typer.Option(help="the service's https:// URL for buyers, which the chain then tells them")
     ] = None,
     book: Annotated[Path, typer.Option(dir_okay=False, help="file of the sales; keep it")] = Path("sales.sqlite"),
-    host: Annotated[
-        str, typer.Option(help="to listen on; beyond loopback it needs a certificate")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="to listen on; beyond loopback it needs a certificate")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65_535)] = SALE_PORT,
     certificate: Annotated[Path | None, typer.Option(help="PEM file with the certificate and its chain")] = None,
     key: Annotated[Path | None, typer.Option(help="PEM file with the certificate's key")] = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from consilium_server.config import ApiSettings
 from consilium_server.index.indexer import Indexer
 from consilium_server.index.rebuilding import reindex
 from fastapi.testclient import TestClient
+from sqlalchemy import Engine
 from test_shares import SALE, Ended, ended
 from voter_driver import TASK
 
@@ -30,6 +32,7 @@ PRIVACY = "[privacy]\nepsilon = 6\nmax_grad_norm = 0.5\n"
 class Market:
     sold: Ended
     url: str
+    engine: Engine
 
     @property
     def ledger(self) -> Ledger:
@@ -44,17 +47,18 @@ class Market:
 
     def indexed(self) -> Indexer:
         reader = Ledger(Connection(self.sold.chain.node.url), self.sold.chain.deployment)
-        engine = open_engine(self.url)
-        found = Indexer(reader, engine, self.sold.task.store)
+        found = Indexer(reader, self.engine, self.sold.task.store)
         found.catch_up()
         return found
 
 
 @pytest.fixture
-def market(local_chain: LocalChain, tmp_path: Path, database_url: str) -> Market:
+def market(local_chain: LocalChain, tmp_path: Path, database_url: str) -> Iterator[Market]:
     sold = ended(local_chain, tmp_path, TASK + PRIVACY + SALE)
     sold.shares.mint(sold.task.task, artifacts=[sold.artifacts])
-    return Market(sold, database_url)
+    engine = open_engine(database_url)
+    yield Market(sold, database_url, engine)
+    engine.dispose()
 
 
 def test_sales_of_the_index_are_the_contracts_own(market: Market, tmp_path: Path) -> None:
@@ -62,7 +66,7 @@ def test_sales_of_the_index_are_the_contracts_own(market: Market, tmp_path: Path
     task, ledger, shares = market.task, market.ledger, market.ledger.shares
     buyer, server = market.sold.chain.funded(), market.sold.chain.funded()
     channels = server.channels
-    channels.offer(task, 4, "https://predictions.example/7")
+    channels.offer(task, 4, f"https://predictions.example/{task}")
     shares.pay(task, 100 * TOKEN)
     market.call("safeTransferFrom", ledger.address, buyer.address, task, WHOLE // 16, b"")
     market.call("safeTransferFrom", ledger.address, ledger.address, task, 5, b"")
@@ -75,17 +79,17 @@ def test_sales_of_the_index_are_the_contracts_own(market: Market, tmp_path: Path
     _strangers(market)
 
     indexer = market.indexed()
-    assert reindex(indexer._ledger, indexer._database, market.sold.task.store, tmp_path, replace=False) > 50
+    assert reindex(indexer._ledger, market.engine, market.sold.task.store, tmp_path, replace=False) > 50
     settings = ApiSettings.model_validate(
         {
             "home": tmp_path / "home", "database_url": market.url, "artifacts": market.sold.artifacts,
             "deployment": tmp_path / "book.json", "origin": "https://consilium.example",
         }
     )  # fmt: skip
-    with TestClient(build(make_service(settings, indexer._database)), base_url="https://consilium.example") as client:
+    with TestClient(build(make_service(settings, market.engine)), base_url="https://consilium.example") as client:
         found = client.get(f"/v1/models/{task}").json()
         assert [(one["server"], one["price"], one["url"]) for one in found["offers"]] == [
-            (ledger.address, "2", ""), (server.address, "4", "https://predictions.example/7"),
+            (ledger.address, "2", ""), (server.address, "4", f"https://predictions.example/{task}"),
         ]  # fmt: skip
         assert (found["sold"], found["predictions"], found["sales"], found["buyers"]) == ("402", 100, 1, 1)
         assert found["paid"] == str(shares.paid(task))
@@ -100,7 +104,7 @@ def test_sales_of_the_index_are_the_contracts_own(market: Market, tmp_path: Path
         assert int(held[buyer.address]["earned"]) == shares.claimable(task, buyer.address) > 0
         assert found["days"][-1]["paid"] == found["paid"]
 
-        listed = client.get("/v1/models", params={"q": "predictions.example"}).json()["items"]
+        listed = client.get("/v1/models", params={"q": f"predictions.example/{task}"}).json()["items"]
         assert [one["task"] for one in listed] == [task]
         assert client.get("/v1/models", params={"q": "nowhere.example"}).json()["items"] == []
         assert client.get("/v1/models", params={"q": server.address.lower()}).json()["items"] == listed
