@@ -35,22 +35,31 @@ hidden = [4]
 
 
 def written(
-    folder: Path, text: str, mapping: Mapping | None = None, program: Files | None = None, scale: float = 0.3
+    folder: Path,
+    text: str,
+    mapping: Mapping | None = None,
+    program: Files | None = None,
+    scale: float = 0.3,
+    task: tuple[int, int, str] = (1, 1, "0x"),
 ) -> Path:
-    """A model of random parameters of this deviation, with a public task's statistics."""
+    """A model of random parameters of this deviation, with a public task's statistics. `task`: its number, chain and
+    contract.
+    """
+    number, chain_id, contract = task
     spec = parse_task_spec(text.encode())
     parameters = np.random.default_rng(1).normal(size=spec.parameters, scale=scale).astype(np.float32)
     tensors = shared_tensors(spec, parameters)
     index = ModelFile(
-        task=1, name=spec.name, chain_id=1, contract="0x", spec_hash=spec_hash(text.encode()).hex(), task_file=text,
+        task=number, name=spec.name, chain_id=chain_id, contract=contract,
+        spec_hash=spec_hash(text.encode()).hex(), task_file=text,
         round=1, rounds=1, verified=True, sha256=derived("", vector_of(tensors)).sha256,
         statistics=tuple(public_sums(spec.data).tolist()), classes=tuple(spec.data.classes),
         answers=objective_of(spec.data).answers,
         inputs=model_inputs(spec.data, public_sums(spec.data)), mapping=mapping, files={},
     )  # fmt: skip
     proof = Proof(
-        task=1, operator="0x", chain_id=1, contract="0x", spec_hash=index.spec_hash, model_sha256=index.sha256,
-        rounds=(),
+        task=number, operator="0x", chain_id=chain_id, contract=contract, spec_hash=index.spec_hash,
+        model_sha256=index.sha256, rounds=(),
     )  # fmt: skip
     write_model(folder / "model", index, tensors, "# a card\n", proof, program)
     return folder / "model"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
@@ -103,7 +103,7 @@ class Seller(Account):
 
 
 class Buyer(Account):
-    """An account that buys predictions at one server. Amounts are in the token's smallest unit."""
+    """An account that buys predictions at one server, for use in `with`. Amounts are in the token's smallest unit."""
 
     def __init__(
         self,
@@ -119,6 +119,12 @@ class Buyer(Account):
 
         super().__init__(rpc, address_book, keystore=keystore, password_file=password_file)
         self._server = AtServer(self._ledger, url)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.__exit__()
 
     @property
     def task(self) -> int:

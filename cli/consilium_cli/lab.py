@@ -114,6 +114,12 @@ def demo_command(
         Path | None,
         typer.Option(help="folder of a model that consilium.export wrote, instead of the data set's model"),
     ] = None,
+    sell: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="PREDICTIONS", help="at the end, sell so many of the model, and kill the server twice"
+        ),
+    ] = 0,
 ) -> None:
     """Runs a whole task on this machine, with a process for each party: training, proofs, judging and pay."""
     table = None if file is None else TableOptions(file, label, sites, tuple(leave_out or ()))
@@ -125,7 +131,7 @@ def demo_command(
                 data, data_dir, hospitals, voters, rounds, cohorts, seats, seed,
                 tuple(one for text in attack or [] for one in parse_attack(text)), cheat, kill_in_round,
                 kill_aggregator_in_round, chain_port, digests, masks, output.resolve(), epsilon, table,
-                None if codec is None else parse_codec(codec), program,
+                None if codec is None else parse_codec(codec), program, sell,
             )
         )  # fmt: skip
     except ValueError as error:

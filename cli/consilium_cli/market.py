@@ -36,7 +36,7 @@ def serve_command(
     ] = None,
     book: Annotated[Path, typer.Option(dir_okay=False, help="file of the sales; keep it")] = Path("sales.sqlite"),
     host: Annotated[str, typer.Option(help="to listen on; beyond loopback it needs a certificate")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65_535)] = SALE_PORT,
+    port: Annotated[int, typer.Option(min=1, max=65_535, help="port to listen on")] = SALE_PORT,
     certificate: Annotated[Path | None, typer.Option(help="PEM file with the certificate and its chain")] = None,
     key: Annotated[Path | None, typer.Option(help="PEM file with the certificate's key")] = None,
     least_deposit: Annotated[
@@ -83,18 +83,23 @@ def buy_command(
     """Buys a prediction for each row, and checks the receipt of each answer."""
     if output.exists():
         raise typer.BadParameter(f"{output} exists already", param_hint="--output")
-    buyer = consilium.Buyer(url, rpc, address_book, keystore=keystore, password_file=password_file)
-    found = buyer.read(rows)
-    typer.echo(
-        f"task {buyer.task}: {len(found):,} predictions for {exact_tokens(len(found) * buyer.price)} tokens;"
-        f" the channel has {exact_tokens(buyer.account.left)}" + (f", and gets {deposit} more" if deposit else "")
-    )
-    if not yes and not (sys.stdin.isatty() and typer.confirm("buy them?")):
-        from consilium_operators.market.errors import SaleError
+    with consilium.Buyer(url, rpc, address_book, keystore=keystore, password_file=password_file) as buyer:
+        found = buyer.read(rows)
+        typer.echo(
+            f"task {buyer.task}: {len(found):,} predictions for {exact_tokens(len(found) * buyer.price)} tokens;"
+            f" the channel has {exact_tokens(buyer.account.left)}" + (f", and gets {deposit} more" if deposit else "")
+        )
+        if not yes and not (sys.stdin.isatty() and typer.confirm("buy them?")):
+            from consilium_operators.market.errors import SaleError
 
-        raise SaleError("NotBought")
-    if deposit is not None:
-        buyer.deposit(amount(deposit))
+            raise SaleError("NotBought")
+        if deposit is not None:
+            buyer.deposit(amount(deposit))
+        _buy(buyer, found, output, receipts)
+
+
+def _buy(buyer: consilium.Buyer, rows: list[dict[str, Any]], output: Path, receipts: Path | None) -> None:
+    """Writes all answers that came, even if a later one does not."""
     if receipts is not None:
         receipts.mkdir(parents=True, exist_ok=True)
     answers: list[Bought] = []
@@ -105,7 +110,7 @@ def buy_command(
             bought.write(receipts / f"receipt-{bought.receipt.payment.hex()[:16]}.json")
 
     try:
-        buyer.predict(found, on_answer)
+        buyer.predict(rows, on_answer)
     finally:
         written = [one for bought in answers for one in bought.predictions]
         if written:

@@ -52,7 +52,8 @@ class NetworkSettings:
     def policy(self, spec: TaskSpec) -> dict[str, Any]:
         programs = [spec.model.program] if isinstance(spec.model, ProgramSpec) else []
         operators = "any" if self.is_open else [self.operator]
-        return {"operators": operators, "models": [spec.model.name], "programs": programs}
+        sale = {"may_be_sold": True} if spec.sale is not None else {}
+        return {"operators": operators, "models": [spec.model.name], "programs": programs, **sale}
 
 
 def write_key(home: Path, account: LocalAccount) -> None:

@@ -116,6 +116,7 @@ class DemoOptions:
     table: TableOptions | None = None
     codec: Mapping[str, Any] | None = None
     program: Path | None = None  # the folder of an exported one, instead of the data set's model
+    sell: int = 0  # predictions to sell at the end
 
     @property
     def hospital_count(self) -> int:
@@ -172,6 +173,10 @@ def check(options: DemoOptions) -> None:
         raise ValueError("texts without labels have none to flip: take another --attack")
     if options.data is DataSet.RECURRENCE and Attack.LABEL_FLIP in options.attacks:
         raise ValueError("times have no label to flip: take another --attack")
+    if options.sell and options.data not in (DataSet.WDBC, DataSet.HEART, DataSet.TABLE):
+        raise ValueError("--sell sends rows of a table: take --data wdbc, heart or table")
+    if options.sell and (options.attacks or options.cheat):
+        raise ValueError("--sell needs a model: leave out --attack and --cheat")
     by_voters = sum(attack.by_voter for attack in options.attacks)
     by_hospitals = sum(attack.by_hospital for attack in options.attacks)
     if options.data.needs and options.data_dir is None:

@@ -122,6 +122,12 @@ class Processes:
         _signal_group(child, signal.SIGKILL)
         child.wait()
 
+    def end(self, name: str, seconds: float) -> int:
+        """Asks a child to end, and waits so long. Returns its exit code."""
+        child = self._children.pop(name)
+        child.terminate()
+        return child.wait(seconds)
+
     def wait(self, seconds: float) -> list[str]:
         """Waits for the children that end by themselves. Returns those that have not ended."""
         end = time.monotonic() + seconds

@@ -44,6 +44,7 @@ from consilium_lab.demo.network import REFERENCES, Network, Role, build, prepare
 from consilium_lab.demo.options import DataSet, DemoOptions, check
 from consilium_lab.demo.page import write_page
 from consilium_lab.demo.processes import PRELOADED, Processes
+from consilium_lab.demo.sales import SALE, faults_of_sales, sell
 from consilium_lab.demo.screen import Screen, show_tables
 from consilium_lab.demo.tally import faults, report
 from consilium_lab.demo.task_file import TaskSettings, task_toml
@@ -90,6 +91,7 @@ def _run(options: DemoOptions, starter: Starter, console: Console) -> DemoResult
     settings = TaskSettings(
         options.rounds, options.cohorts, options.seats, limits, digests=options.digests, masked=options.masked,
         epsilon=options.epsilon, strangers=options.strangers, codec=options.codec, model=model,
+        sale=SALE if options.sell else None,
     )  # fmt: skip
     task_file = task_toml(data, settings).encode()
     spec = parse_task_spec(task_file)
@@ -119,6 +121,8 @@ def _run(options: DemoOptions, starter: Starter, console: Console) -> DemoResult
         wall = time.monotonic() - started
         screen.end()
         result = report(network, chronicle, _compared(chronicle), wall)
+        if options.sell and result["final_metric"] is not None:
+            result["sales"] = sell(network, processes, options.sell, screen.say)
         result["wall_s"] = round(time.monotonic() - started, 2)
         (options.output / "report.json").write_text(json.dumps(result, indent=2) + "\n")
         write_page(options.output / "report.html", result)
@@ -126,7 +130,7 @@ def _run(options: DemoOptions, starter: Starter, console: Console) -> DemoResult
     shown = options.output / "report.html"
     console.print(f"{result['wall_s']:.1f} s. Report with pictures, and the same as JSON beside it:\n  {shown}",
                   highlight=False, soft_wrap=True)  # fmt: skip
-    reasons = faults(result)
+    reasons = faults(result) + faults_of_sales(result.get("sales"))
     for words in reasons:
         screen.say(f"[red]Broken[/red]: {words}")
     if not reasons:

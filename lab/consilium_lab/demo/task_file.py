@@ -93,6 +93,7 @@ class TaskSettings:
     epsilon: float | None = None
     codec: Mapping[str, Any] | None = None
     model: Mapping[str, Any] | None = None
+    sale: Mapping[str, int] | None = None
     strangers: int = 0  # so many more join as hospitals, and as many as voters, and do no work
 
 
@@ -132,6 +133,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
         "judging": {**defaults["judging"], "max_voters": voters + strangers, "seats": seats},
         "windows": dict(settings.windows or {}),
         "money": money.model_dump(),
+        **({"sale": dict(settings.sale)} if settings.sale else {}),
     }
     try:
         return TaskSpec.model_validate(settled)

@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -107,14 +107,26 @@ class Buyer:
         self.url, self._ledger, self._clock, self._retry_seconds = url.rstrip("/"), ledger, clock, retry_seconds
         self._http = httpx.Client(timeout=httpx.Timeout(60, connect=10), follow_redirects=False)
         self._channels = ledger.channels
+        try:
+            self._begin()
+        except SaleError:
+            self._http.close()
+            raise
+
+    def _begin(self) -> None:
         described = self._parsed(_Described, self._ask("GET", "/")[0])
         self._sale, self.columns = described.sale, described.columns
         self.most_rows = described.predict.most_rows
         self._model = bytes.fromhex(described.sha256)
-        deployment = ledger.deployment
+        deployment = self._ledger.deployment
         if (self._sale.chain_id, self._sale.model_shares) != (deployment.chain_id, deployment.model_shares):
             raise SaleError("ServerMalformed", url=self.url, why="it sells on another chain or deployment")
         self._sold = self._read_sold()
+
+    @property
+    def address(self) -> str:
+        """This buyer's account."""
+        return self._ledger.address
 
     @property
     def price(self) -> int:
@@ -134,7 +146,10 @@ class Buyer:
         """As the chain and the vouchers have it now."""
         return Account(self._sold, self._channels.of(self.task, self.server, self._ledger.address).deposited)
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._http.close()
 
     def _read_sold(self) -> int:

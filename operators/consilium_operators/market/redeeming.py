@@ -47,7 +47,7 @@ def due(vouchers: Sequence[tuple[Voucher, Channel]], now: int, least: int) -> li
 
 class Redeemer:
     """Redeems one server's vouchers and till. `least`: that a redemption must bring, in the token's smallest unit,
-    unless an end is near.
+    unless an end is near, or the server stops.
     """
 
     def __init__(self, ledger: Ledger, book: SalesBook, task: int, least: int) -> None:
@@ -55,18 +55,19 @@ class Redeemer:
         self._till = ledger.shares.till_of(task, ledger.address)
         self._redeemed: dict[str, int] = {}  # by buyer; what is redeemed needs no look at the chain
 
-    def redeem(self, now: int) -> Redeemed:
-        """`now`: unix time. Raises Refused, ChainUnreachable, DeploymentInvalid."""
+    def redeem(self, now: int, stops: bool = False) -> Redeemed:
+        """`now`: unix time. `stops`: redeems all. Raises Refused, ChainUnreachable, DeploymentInvalid."""
         channels, server = self._ledger.channels, self._ledger.address
         waiting = [one for one in self._book.vouchers() if self._redeemed.get(one.buyer) != one.amount]
         seen = [(one, channels.of(self._task, server, one.buyer)) for one in waiting]
         self._redeemed |= {one.buyer: channel.redeemed for one, channel in seen}
-        chosen = due(seen, now, self._least)
+        least = 1 if stops else max(1, self._least)
+        chosen = due(seen, now, least)
         amount = fee = transactions = 0
         for first in range(0, len(chosen), MOST_AT_ONCE):
             moved, part = channels.redeem(chosen[first : first + MOST_AT_ONCE])
             amount, fee, transactions = amount + moved, fee + part, transactions + 1
-        if self._ledger.token.balance(self._till) >= max(1, self._least):
+        if self._ledger.token.balance(self._till) >= least:
             moved, part = self._ledger.shares.split(self._task, server)
             amount, fee, transactions = amount + moved, fee + part, transactions + 1
         return Redeemed(amount, fee, transactions)
@@ -77,11 +78,13 @@ class Redeeming:
 
     def __init__(
         self,
-        redeem: Callable[[int], Redeemed],
+        redeem: Callable[[int, bool], Redeemed],
         seconds: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`redeem`: gets the time. It may raise Refused and ChainUnreachable: the next one tries again."""
+        """`redeem`: gets the time, and True at the end. It may raise Refused and ChainUnreachable: the next one tries
+        again.
+        """
         self._redeem, self._seconds, self._clock = redeem, seconds, clock
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name="redeeming", daemon=True)
@@ -92,15 +95,15 @@ class Redeeming:
     def stop(self) -> None:
         self._ends.set()
         self._thread.join()
-        self._once()
+        self._once(stops=True)
 
     def _run(self) -> None:
         while not self._ends.wait(self._seconds):
             self._once()
 
-    def _once(self) -> None:
+    def _once(self, stops: bool = False) -> None:
         try:
-            done = self._redeem(int(self._clock()))
+            done = self._redeem(int(self._clock()), stops)
         except (Refused, ChainUnreachable) as error:
             emit("redeem_failed", reason=str(error))
             return
