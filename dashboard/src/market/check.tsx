@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { config } from '../api/config'
 import { messageOf } from '../lib/errors'
-import { readFile, type Bought } from '../lib/selling'
+import { fileOf, readFile, type Bought } from '../lib/selling'
 import { Loading, Notice } from '../parts/basics'
 import * as say from '../strings'
 import { Checks } from './checks'
@@ -34,10 +34,7 @@ export default function Check() {
         />
       </label>
       {typeof found === 'string' && <Notice kind="bad">{found}</Notice>}
-      {typeof found === 'object' && <Checks key={fileKey(found)} network={network} of={found} />}
+      {typeof found === 'object' && <Checks key={fileOf(found)} network={network} of={found} />}
     </div>
   )
 }
-
-/** Another file starts with checks of its own. */
-const fileKey = ({ receipt, request, response }: Bought) => `${receipt.signature} ${request} ${response}`

@@ -1,7 +1,6 @@
 /** The checks of a receipt, each with its result in a word, and the model run again on its rows. */
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Link } from 'react-router'
 import type { Config } from '../api/config'
 import { models } from '../api/queries'
 import { formatBytes } from '../lib/amounts'
@@ -19,7 +18,7 @@ export function Checks({ network, of, more = [] }: { network: Config; of: Bought
   const { data: found, isPending } = useQuery(models(task))
   const model = found?.items[0]
   const { data: findings } = useQuery({
-    queryKey: ['receipt', of.receipt.signature, of.request, of.response, model?.sha256 ?? ''],
+    queryKey: ['receipt', fileOf(of), model?.sha256 ?? ''],
     queryFn: () => checked(network, of, model?.sha256 ?? null),
     enabled: !isPending,
     staleTime: Infinity,
@@ -39,10 +38,10 @@ export function Checks({ network, of, more = [] }: { network: Config; of: Bought
     <section className="stack" aria-label={words.receipt}>
       <Facts
         of={[
-          [words.receipt, <TaskLink key="task" task={task} />],
+          [say.columns.task, <TaskLink key="task" task={task} />],
           [words.server, <Account key="server" of={of.receipt.server} />],
           [words.price, <Tokens key="amount" of={of.receipt.amount} isExact />],
-          [words.number, rowsOf(of)],
+          [say.columns.rows, rowsOf(of)],
         ]}
       />
       <ol className="steps" aria-label={words.receipt}>
@@ -65,8 +64,7 @@ export function Checks({ network, of, more = [] }: { network: Config; of: Bought
       <p className="small">
         <a href={`data:application/json,${encodeURIComponent(fileOf(of))}`} download={`receipt-task-${task}.json`}>
           {words.download}
-        </a>{' '}
-        <Link to={`/models/${task}`}>{say.tasks.unnamed(task)}</Link>
+        </a>
       </p>
     </section>
   )

@@ -28,7 +28,7 @@ export default function Model() {
       {(model) => (
         <Page
           title={model.name ?? say.tasks.unnamed(number)}
-          crumbs={<Crumbs model={number} />}
+          crumbs={<Crumbs market />}
           beside={<Link to={`/tasks/${number}`}>{words.taskPage(number)}</Link>}
           lead={<bdi>{questionOf(model.asked)}</bdi>}
         >

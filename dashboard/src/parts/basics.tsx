@@ -38,14 +38,11 @@ export function Page(props: {
   )
 }
 
-/** The path to a page: of a task and its rounds, of a model, or of a node with a role. */
-export function Crumbs(of: { task: number } | { model: number } | { role: Role }) {
+/** The path to a page: of a task and its rounds, of a node with a role, or of a model for sale. */
+export function Crumbs(of: { task: number } | { role: Role } | { market: true }) {
   const links =
-    'model' in of
-      ? [
-          ['/market', say.nav.market],
-          [`/models/${of.model}`, say.tasks.unnamed(of.model)],
-        ]
+    'market' in of
+      ? [['/market', say.nav.market]]
       : 'role' in of
         ? [[`/nodes?role=${of.role}`, say.roles[of.role]]]
         : [
