@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -35,9 +36,12 @@ class Server:
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
         self.log = folder / "server.log"
+        self.authority: Path | None = None  # of its certificate, if it has one
 
     @property
     def url(self) -> str:
+        if self.authority is not None:
+            return f"https://localhost:{self.port}"
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> Server:
@@ -46,9 +50,10 @@ class Server:
                 self._command, stdout=log, stderr=log, env=child_environment(), start_new_session=True
             )
         end = time.monotonic() + PATIENCE
+        verify = True if self.authority is None else ssl.create_default_context(cafile=str(self.authority))
         while True:
             try:
-                httpx.get(self.url, timeout=5)
+                httpx.get(self.url, timeout=5, verify=verify)
                 return self
             except httpx.HTTPError:
                 assert self._process.poll() is None, self.log.read_text()

@@ -17,6 +17,10 @@
     consilium.download_model(number, "model", **chain, artifacts=["artifacts"])
     consilium.Model.read("model").predict("new.csv")    # a data frame
 
+    consilium.Seller(**chain).serve(number, "model", price=10**16)              # predictions for money
+    with consilium.Buyer("https://predict.example.org", **chain) as buyer:
+        buyer.predict(buyer.read("new.csv"))            # answers with receipts
+
 The command line calls these functions, and adds options, questions and screens. Here nothing asks or prints: questions
 are arguments (`confirm`, `accept`), and so is progress (`on_…`). Log events, such as a mirror's faults, go to standard
 output as JSON lines; within `log_to` they go elsewhere. Errors are subclasses of `Fault`: `name` is the name in

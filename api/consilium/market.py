@@ -71,7 +71,7 @@ class Seller(Account):
         *,
         price: int,
         book: str | Path = "sales.sqlite",
-        least_deposit: int = TOKEN,
+        least_sent: int = TOKEN,
         redeem_above: int = TOKEN,
         host: str = "127.0.0.1",
         port: int = SALE_PORT,
@@ -83,7 +83,8 @@ class Seller(Account):
     ) -> None:
         """Sells a finished model's predictions until the process is interrupted.
 
-        `model`: folder that `download_model` wrote. `price`: of one prediction. `book`: file of the sales. `url`: the
+        `model`: folder that `download_model` wrote. `price`: of one prediction. `least_sent`: the
+        smallest deposit or transfer whose transaction this account sends. `book`: file of the sales. `url`: the
         service's own, which the chain then tells buyers. `certificate`, `key`: PEM files, for HTTPS. Vouchers are
         redeemed together, once they bring `redeem_above`. `on_start` gets the address that it listens on.
 
@@ -95,7 +96,7 @@ class Seller(Account):
         if price < 1:
             raise SaleError("PriceIsZero")
         wanted = Serving(
-            task=task, folder=Path(model), book=Path(book), price=price, least_deposit=least_deposit,
+            task=task, folder=Path(model), book=Path(book), price=price, least_sent=least_sent,
             redeem_above=redeem_above, host=host, port=port, clamp=clamp, url=url, certificate=_path(certificate),
             key=_path(key),
         )  # fmt: skip
@@ -157,7 +158,7 @@ class Buyer(Account):
         self, rows: Sequence[Mapping[str, Any]], on_answer: Callable[[Bought], None] = lambda bought: None
     ) -> list[Bought]:
         """Buys predictions of rows, in one request or several, and checks each receipt. `on_answer` gets each answer as
-        it comes.
+        it comes, before its check: keep a wrong one as evidence.
 
         Raises SaleError (ServerRefused, ServerUnreachable, ReceiptWrong).
         """
@@ -165,8 +166,7 @@ class Buyer(Account):
 
         found = []
         for body, count in requests_of(rows, self._server.most_rows):
-            found.append(self._server.predict(body, count))
-            on_answer(found[-1])
+            found.append(self._server.predict(body, count, on_answer))
         return found
 
 

@@ -39,8 +39,8 @@ def serve_command(
     port: Annotated[int, typer.Option(min=1, max=65_535, help="port to listen on")] = SALE_PORT,
     certificate: Annotated[Path | None, typer.Option(help="PEM file with the certificate and its chain")] = None,
     key: Annotated[Path | None, typer.Option(help="PEM file with the certificate's key")] = None,
-    least_deposit: Annotated[
-        str, typer.Option(metavar="TOKENS", help="smallest deposit whose transaction this account pays")
+    least_sent: Annotated[
+        str, typer.Option(metavar="TOKENS", help="smallest deposit or transfer that this account sends for a buyer")
     ] = "1",
     redeem_above: Annotated[
         str, typer.Option(metavar="TOKENS", help="redeem vouchers together once they bring this")
@@ -59,7 +59,7 @@ def serve_command(
         typer.echo(f"Next, as a buyer: consilium buy {url or listens} ROWS.csv --output predictions.csv --deposit 1")
 
     seller.serve(
-        task, model, price=amount(price), book=book, least_deposit=amount(least_deposit),
+        task, model, price=amount(price), book=book, least_sent=amount(least_sent),
         redeem_above=amount(redeem_above), host=host, port=port, clamp=clamp, url=url, certificate=certificate, key=key,
         on_start=on_start,
     )  # fmt: skip
@@ -99,7 +99,9 @@ def buy_command(
 
 
 def _buy(buyer: consilium.Buyer, rows: list[dict[str, Any]], output: Path, receipts: Path | None) -> None:
-    """Writes all answers that came, even if a later one does not."""
+    """Writes all answers that came, even if a later one does not; and its receipt only of one that is wrong."""
+    from consilium_operators.market.errors import SaleError
+
     if receipts is not None:
         receipts.mkdir(parents=True, exist_ok=True)
     answers: list[Bought] = []
@@ -111,6 +113,10 @@ def _buy(buyer: consilium.Buyer, rows: list[dict[str, Any]], output: Path, recei
 
     try:
         buyer.predict(rows, on_answer)
+    except SaleError as error:
+        if error.name == "ReceiptWrong" and answers:
+            answers.pop()
+        raise
     finally:
         written = [one for bought in answers for one in bought.predictions]
         if written:

@@ -159,6 +159,27 @@ def pooled_by_scikit_learn(frame: pd.DataFrame) -> float:
     return float(cross_val_score(model, x, frame["died"], cv=10).mean())
 
 
+def assert_sold(run: Run, count: int) -> None:
+    sales = run.report["sales"]
+    assert run.code == 0, run.said
+    zero = ("lost", "paid_twice", "unredeemed", "difference", "parts_missing")
+    assert [int(sales[name]) for name in zero] == [0] * len(zero)
+    assert int(sales["paid"]) == count * int(sales["price"])
+    assert int(sales["server"]) == int(sales["paid"]) * 20 // 100
+    assert sales["kills"] == 2
+
+
+def test_predictions_are_sold_though_the_server_is_killed(demo: Demo) -> None:
+    assert_sold(demo("--rounds", "1", "--sell", "120"), 120)
+
+
+@pytest.mark.deep
+def test_ten_thousand_predictions_cost_little_gas(demo: Demo) -> None:
+    run = demo("--rounds", "1", "--sell", "10000")
+    assert_sold(run, 10_000)
+    assert run.report["sales"]["gas_per_prediction"] <= 100
+
+
 @pytest.mark.deep
 def test_sign_flipping_hospital_ends_poorer_than_every_honest_one(demo: Demo) -> None:
     run = demo(*ALONE, "--attack", "sign-flip", "--rounds", "2")

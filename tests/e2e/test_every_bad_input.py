@@ -20,6 +20,7 @@ from chain_driver import LocalChain
 from consilium_chain.errors import InviteRefused, NotPossible
 from consilium_client.errors import FAILED
 from consilium_lab.errors import LabError
+from consilium_operators.market.errors import PaymentRefused, SaleError
 from consilium_operators.model_folder import read_model
 from consilium_operators.model_server import service
 from consilium_operators.prediction import Predictor
@@ -36,7 +37,7 @@ OF_INPUT = (
     client_errors.FolderError, client_errors.ExampleError, client_errors.ConsentError, client_errors.HomeError,
     client_errors.BudgetError, client_errors.TransportKeyError,
     operator_errors.OperatorError, operator_errors.RowsInvalid, LabError, NotPossible, InviteRefused,
-    AuditReportError,
+    AuditReportError, PaymentRefused, SaleError,
 )  # fmt: skip
 ELSEWHERE = {
     "this installation or chain does not allow it": {
@@ -53,6 +54,18 @@ ELSEWHERE = {
     "a contract's, tried by tests/e2e/test_contract_invites.py": {"InviteNeedsOwnNode"},
     "several tasks, tried by tests/e2e/test_invites_to_shards.py": {"InviteNotShards"},
     "an ended task, tried by tests/e2e/test_shares.py": {"NotForSale"},
+    "a sale, tried by tests/e2e/test_market.py": {
+        "AmountWrong", "AuthorizationExpires", "AuthorizationForged", "AuthorizationUsed", "AuthorizationWrong",
+        "BookOfAnother", "ChannelClosing", "DepositSmall", "DepositTooSmall", "ModelNotVerified", "ModelOfAnotherTask",
+        "PartsNotMinted", "PaymentForeign", "PaymentMalformed", "PaymentMissing", "ServerRefused", "TransferFailed",
+        "TransferSmall",
+        "UrlNotEncrypted", "VoucherExpires", "VoucherForged", "VoucherSpent",
+    },
+    "a server that lies, tried by tests/e2e/test_hostile_servers.py": {
+        "AmountMalformed", "BookLies", "CertificateMissing", "NotBought", "PriceIsZero", "ReceiptWrong",
+        "ServerMalformed",
+    },
+    "a file, tried by tests/operators/test_receipts.py and test_bought_rows.py": {"ReceiptMalformed", "RowsUnreadable"},
     "another party is at fault": {"NotVerified", "SummaryNotVerified", "DataWrong", "DataTooLong"},
     "a file of public data was changed": {"DataUnreadable", "DemoDataMalformed"},
     "memory, tried by tests/client/test_series_read.py": {"SeriesTooLarge"},

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import secrets
 import sqlite3
+import ssl
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,15 +18,17 @@ import consilium
 import httpx
 import pytest
 from chain_driver import LocalChain
-from consilium_chain.ledger.channels import Voucher
+from consilium_chain.ledger.channels import Authorization, Voucher
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_cli.main import app
 from consilium_operators.errors import OperatorError
 from consilium_operators.market import wire
+from consilium_operators.market.book import SalesBook
 from consilium_operators.market.buyer import Buyer
 from consilium_operators.market.errors import SaleError
+from consilium_server.certificates import ensure_certificates
 from market_driver import Server, buyer_of
 from raised_faults import raises_fault
 from typer.testing import CliRunner
@@ -31,6 +37,7 @@ from voter_driver import TASK, FiledTask
 SALE = "\n[sale]\nserver_percent = 20\noperator_percent = 10\ntrainers_percent = 55\nvoters_percent = 15\n"
 PRICE = TOKEN // 100
 BODY = b'{"rows": [{"age": 50}]}'
+MANY = json.dumps({"rows": [{"age": age} for age in range(100)]}).encode()  # worth a transaction: a token
 JSON = "application/json"
 
 
@@ -159,10 +166,10 @@ def test_bad_vouchers_are_refused_by_name_and_nothing_is_charged(sold: Sold) -> 
     ledger, server = ledger_of(buyer), sold.seller.address
     messages = ledger.channels.messages
 
-    def signed(task: int = sold.task, to: str = server, amount: int = PRICE, time: int = 2**33) -> Voucher:
-        message = messages.voucher(task, to, ledger.address, amount, time)
+    def signed(task: int = sold.task, to: str = server, amount: int = PRICE, expires: int = 2**33) -> Voucher:
+        message = messages.voucher(task, to, ledger.address, amount, expires)
         return Voucher(
-            task, to, ledger.address, amount, time, bytes(ledger.channels.account.sign_message(message).signature)
+            task, to, ledger.address, amount, expires, bytes(ledger.channels.account.sign_message(message).signature)
         )
 
     by_another = ledger_of(stranger).channels.voucher(sold.task, server, PRICE, good.expires_at).signature
@@ -178,7 +185,7 @@ def test_bad_vouchers_are_refused_by_name_and_nothing_is_charged(sold: Sold) -> 
         "PaymentForeign": [signed(task=sold.task + 1), signed(to=ledger.address)],
         "AmountWrong": [signed(amount=PRICE + 1), signed(amount=PRICE - 1), signed(amount=2**96 - 1)],
         "VoucherSpent": [signed(amount=0)],
-        "VoucherExpires": [signed(time=1)],
+        "VoucherExpires": [signed(expires=1)],
         "DepositTooSmall": [voucher_of(sold, stranger, PRICE)],
     }  # fmt: skip
     for name, vouchers in cases.items():
@@ -223,8 +230,11 @@ def test_a_request_without_payment_says_how_to_pay(sold: Sold) -> None:
     required = wire.decoded(answer.headers[wire.REQUIRED])
     assert isinstance(required, dict)
     assert answer.status_code == 402
-    assert {one["scheme"] for one in required["accepts"]} == {wire.EXACT, wire.VOUCHERS}
-    assert {one["amount"] for one in required["accepts"]} == {str(PRICE)}
+    assert [(one["scheme"], one["amount"]) for one in required["accepts"]] == [(wire.VOUCHERS, str(PRICE))]
+    answer = httpx.post(f"{sold.server.url}/predict", content=MANY, headers={"content-type": JSON})
+    assert [(one["scheme"], one["amount"]) for one in answer.json()["accepts"]] == [
+        (wire.EXACT, str(TOKEN)), (wire.VOUCHERS, str(TOKEN)),
+    ]  # fmt: skip
 
 
 def test_a_closing_channel_buys_nothing_until_it_is_open_again(sold: Sold) -> None:
@@ -278,26 +288,79 @@ def test_the_client_of_x402_pays_for_a_prediction(sold: Sold) -> None:
     from x402.mechanisms.evm.exact import ExactEvmScheme
     from x402.mechanisms.evm.signers import EthAccountSigner
 
-    ledger = buyer_of(sold.chain, TOKEN)
+    ledger = buyer_of(sold.chain, 2 * TOKEN)
     client = x402ClientSync()
     client.set_spend_controls(False)  # it only knows the usual stablecoins
     client.register("eip155:*", ExactEvmScheme(signer=EthAccountSigner(ledger.channels.account)))
     http = x402HTTPClientSync(client)
-    asked = httpx.post(f"{sold.server.url}/predict", content=BODY, headers={"content-type": JSON})
+    asked = httpx.post(f"{sold.server.url}/predict", content=MANY, headers={"content-type": JSON})
     headers, _ = http.handle_402_response(dict(asked.headers), asked.content, f"{sold.server.url}/predict")
     answers = [
-        httpx.post(f"{sold.server.url}/predict", content=BODY, headers={"content-type": JSON, **headers}, timeout=60)
+        httpx.post(f"{sold.server.url}/predict", content=MANY, headers={"content-type": JSON, **headers}, timeout=60)
         for _ in range(2)
     ]
     assert [one.status_code for one in answers] == [200, 200], answers[0].text
     assert answers[0].content == answers[1].content
     till = sold.seller.shares.till_of(sold.task, sold.seller.address)
-    assert ledger.token.balance(ledger.address) == TOKEN - PRICE
-    assert sold.seller.token.balance(till) % TOKEN in (PRICE, 0)  # the server may have emptied it
+    assert ledger.token.balance(ledger.address) == TOKEN
+    assert sold.seller.token.balance(till) in (TOKEN, 0)  # the server may have emptied it
     other = httpx.post(
-        f"{sold.server.url}/predict", content=b'{"rows": [{"age": 51}]}', headers={"content-type": JSON, **headers}
+        f"{sold.server.url}/predict", content=MANY.replace(b"99", b"98"), headers={"content-type": JSON, **headers}
     )
     assert (other.status_code, other.json()["title"]) == (402, "AuthorizationUsed")
+
+
+def test_bad_transfers_are_refused_by_name_and_move_nothing(sold: Sold) -> None:
+    ledger, deployment = buyer_of(sold.chain, 2 * TOKEN), sold.chain.deployment
+    till, now = sold.seller.shares.till_of(sold.task, sold.seller.address), int(time.time())
+    messages = ledger.channels.messages
+
+    def allowed(**other: Any) -> Authorization:
+        plain = Authorization(ledger.address, till, TOKEN, 0, now + 600, secrets.token_bytes(32), b"")
+        unsigned = replace(plain, **other)
+        return replace(
+            unsigned, signature=bytes(ledger.channels.account.sign_message(messages.transfer(unsigned)).signature)
+        )
+
+    cases = {
+        "AuthorizationWrong": [allowed(to=deployment.model_shares), allowed(value=TOKEN - 1), allowed(value=TOKEN + 1)],
+        "AuthorizationExpires": [allowed(valid_before=now - 1), allowed(valid_after=now + 600)],
+        "AuthorizationForged": [
+            replace(allowed(), nonce=b"\1" * 32),
+            replace(allowed(), payer=sold.seller.address),
+            replace(allowed(), signature=b"\0" * 65),
+        ],
+    }
+    for name, payments in cases.items():
+        for payment in payments:
+            answer = pay(sold, wire.shown_payment(payment), wire.EXACT, MANY)
+            assert (answer.status_code, answer.json()["title"]) == (402, name), answer.text
+    poor = buyer_of(sold.chain, 0)
+    unsigned = Authorization(poor.address, till, TOKEN, 0, now + 600, b"\2" * 32, b"")
+    signature = bytes(poor.channels.account.sign_message(messages.transfer(unsigned)).signature)
+    answer = pay(sold, wire.shown_payment(replace(unsigned, signature=signature)), wire.EXACT, MANY)
+    assert (answer.status_code, answer.json()["title"]) == (402, "TransferFailed")
+    answer = pay(sold, wire.shown_payment(allowed(value=PRICE)), wire.EXACT)
+    assert (answer.status_code, answer.json()["title"]) == (402, "TransferSmall")
+    assert ledger.token.balance(ledger.address) == 2 * TOKEN
+
+
+def test_a_transfer_that_arrived_before_a_kill_is_answered(sold: Sold) -> None:
+    """As after a kill between the transaction and the book: the money is there, and the book says only `begun`."""
+    ledger, body = buyer_of(sold.chain, 2 * TOKEN), MANY
+    till = sold.seller.shares.till_of(sold.task, sold.seller.address)
+    plain = Authorization(ledger.address, till, TOKEN, 0, int(time.time()) + 600, secrets.token_bytes(32), b"")
+    message = ledger.channels.messages.transfer(plain)
+    payment = replace(plain, signature=bytes(ledger.channels.account.sign_message(message).signature))
+    book = SalesBook(sold.folder / "sales.sqlite", sold.task, sold.seller.address, sold.chain.deployment.model_shares)
+    book.begin(payment, hashlib.sha256(body).digest(), sold.seller.channels.block())
+    sold.seller.channels.transfer(payment)
+    before = book.totals()
+    for _ in range(2):
+        assert pay(sold, wire.shown_payment(payment), wire.EXACT, body).status_code == 200
+    assert book.totals() == (before[0] + 100, before[1] + TOKEN)
+    book.close()
+    assert ledger.token.balance(ledger.address) == TOKEN
 
 
 # --- receipts ------------------------------------------------------------------------------------------------------
@@ -350,8 +413,6 @@ def test_the_book_has_no_row_and_no_answer(sold: Sold) -> None:
 
 
 def test_a_book_of_another_task_is_refused(sold: Sold, tmp_path: Path) -> None:
-    from consilium_operators.market.book import SalesBook
-
     SalesBook(tmp_path / "b", 1, sold.seller.address, "0x").close()
     with raises_fault(SaleError, "BookOfAnother"):
         SalesBook(tmp_path / "b", 2, sold.seller.address, "0x")
@@ -375,6 +436,11 @@ def test_only_a_verified_model_of_a_sold_task_is_served(sold: Sold, tmp_path: Pa
     doubtful = replace(saved, index=saved.index.model_copy(update={"verified": False}))
     with raises_fault(SaleError, "ModelNotVerified"):
         require_sellable(sold.seller, Predictor(doubtful), sold.task, "")
+    running = FiledTask(sold.chain, tmp_path, TASK + SALE).task
+    at = (running, deployment.chain_id, deployment.tasks)
+    early = Predictor(read_model(written(tmp_path / "c", TASK + SALE, task=at)))
+    with raises_fault(SaleError, "PartsNotMinted"):
+        require_sellable(sold.seller, early, running, "")
     unsold = Predictor(read_model(written(tmp_path / "b", TASK, task=own)))
     with raises_fault(OperatorError, "NotForSale"):
         require_sellable(sold.seller, unsold, sold.task, "")
@@ -388,6 +454,22 @@ def test_a_server_offers_its_price_on_the_chain(sold: Sold) -> None:
     assert f"task {sold.task}: 0.01 tokens at https://example.org/heart" in said.output
     sold.seller.channels.offer(sold.task, 0, "")
     assert sold.seller.channels.offers(sold.task) == []
+
+
+def test_a_certificate_serves_https(sold: Sold, tmp_path: Path) -> None:
+    made = ensure_certificates(tmp_path / "tls")
+    options = ["--certificate", str(made.certificate), "--key", str(made.key)]
+    server = Server(tmp_path, sold.chain, sold.book, sold.task, TASK + SALE, *options)
+    server.authority = made.authority
+    try:
+        server.start()
+        assert server.url.startswith("https://localhost:")
+        trusted = ssl.create_default_context(cafile=str(made.authority))
+        assert httpx.get(server.url, verify=trusted).json()["sale"]["price"] == str(PRICE)
+        with raises_fault(SaleError, "ServerUnreachable"):  # its authority is not this machine's
+            Buyer(buyer_of(sold.chain, 0), server.url, retry_seconds=0.2)
+    finally:
+        server.stop()
 
 
 def test_a_remote_server_needs_https(sold: Sold) -> None:

@@ -46,5 +46,12 @@ def test_all_are_redeemed_once_they_bring_enough(amounts: list[tuple[int, int, i
     ],
 )
 def test_an_end_makes_a_voucher_urgent(expires_at: int, closes_at: int, is_due: bool) -> None:
-    found = due([(voucher(5, expires_at), Channel(10, 0, closes_at))], NOW, 1_000)
+    found = due([(voucher(100, expires_at), Channel(100, 0, closes_at))], NOW, 1_000)
     assert bool(found) is is_due
+
+
+def test_a_trifle_is_not_worth_its_gas() -> None:
+    """Else a stranger with many accounts could make a server burn its ether."""
+    seen = [(voucher(99, NOW + 1), Channel(100, 0, 0)), (voucher(500), Channel(500, 0, 0))]
+    assert due(seen, NOW, 1_000) == []
+    assert due(seen, NOW, 990) == [one for one, _ in seen]

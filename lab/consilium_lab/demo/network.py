@@ -46,6 +46,7 @@ class Role(StrEnum):
 
 
 REFERENCES = "references"  # the process of the reference trainings
+SOLD = "sold-model"  # the folder of the model whose predictions are sold
 
 
 @dataclass
@@ -103,7 +104,7 @@ class Network:
 
 def prepare_output(folder: Path) -> None:
     """Removes only an earlier demo's files from the output folder."""
-    for name in ("nodes", "logs", "artifacts", "data"):
+    for name in ("nodes", "logs", "artifacts", "data", SOLD):
         shutil.rmtree(folder / name, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
 

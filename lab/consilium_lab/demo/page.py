@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from consilium_chain.tasks.money_spec import TOKEN
+from consilium_core.units import exact_tokens
 
 from consilium_lab.pages import (
     BLUE,
@@ -54,6 +55,7 @@ def write_page(path: Path, report: dict[str, Any]) -> None:
         _rounds(report),
         _refusals(report),
         _strangers(report),
+        _sales(report.get("sales")),
         f"<h2>Next, with your own table</h2><pre class=wrap>{html.escape(report['next'])}</pre>",
     ]
     write_document(path, "Consilium demo", parts)
@@ -212,6 +214,30 @@ def _strangers(report: dict[str, Any]) -> str:
     broken = "".join(f"<p class=bad>{html.escape(words)}</p>" for words in report["broken"])
     table = table_of("<th>call<th class=n>tried<th class=n>refused<th>error<th>accepted", rows)
     return f"<h2>Calls of strangers, each with bad values in one field</h2>{broken}{table}"
+
+
+def _sales(sales: dict[str, Any] | None) -> str:
+    """Predictions that were sold after the task's end."""
+    if sales is None:
+        return ""
+    tiles = [
+        (f"{sales['sold']:,}", "predictions sold"),
+        (str(sales["lost"]), "lost"),
+        (sales["difference"], "difference of all payments, in wei"),
+        (f"{sales['gas_per_prediction']:g}", "gas a prediction"),
+        (f"{sales['p95_ms']:g} ms", "of 95 in 100 answers"),
+    ]
+    plain = sales["onnxruntime_p95_ms"]
+    beside = "" if plain is None else f" onnxruntime alone takes {plain:g} ms."
+    words = (
+        f"Buyers paid {_tokens(sales['paid'])} tokens: the server got {_tokens(sales['server'])}, the holders of the"
+        f" model's parts {_tokens(sales['holders'])}. The server was killed {sales['kills']} times meanwhile.{beside}"
+    )
+    return f"<h2>Predictions for money</h2>{tiles_of(tiles)}<p>{words}</p>"
+
+
+def _tokens(amount: str) -> str:
+    return exact_tokens(int(amount))
 
 
 def _refusals(report: dict[str, Any]) -> str:

@@ -32,7 +32,7 @@ from consilium_operators.selling import mint, shares_of
 from eth_account import Account
 
 from consilium_lab.demo.homes import write_key
-from consilium_lab.demo.network import Network, Party, Role
+from consilium_lab.demo.network import SOLD, Network, Party, Role
 from consilium_lab.demo.processes import Processes
 
 SALE = {"server_percent": 20, "operator_percent": 10, "trainers_percent": 55, "voters_percent": 15}
@@ -84,7 +84,7 @@ def sell(network: Network, processes: Processes, count: int, say: Callable[[str]
     """
     ledger, output = network.treasury, network.options.output
     mint(ledger, network.store, network.task)
-    model = output / "model"
+    model = output / SOLD
     download(ledger, network.store, network.task, model)
     saved = read_model(model)
     party = Party(SERVER, Role.OPERATOR, Account.from_key(secrets.token_bytes(32)), output / "nodes" / SERVER)

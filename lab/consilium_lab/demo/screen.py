@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from consilium_chain.ledger.structs import Phase, members
-from consilium_core.units import tokens
+from consilium_core.units import exact_tokens, tokens
 from rich import box
 from rich.console import Console
 from rich.status import Status
@@ -185,3 +185,10 @@ def show_tables(console: Console, report: dict[str, Any]) -> None:
         highlight=False,
     )
     console.print(report["privacy"], highlight=False)
+    if sales := report.get("sales"):
+        console.print(
+            f"Sales: {sales['sold']:,} predictions for {exact_tokens(int(sales['paid']))} tokens; lost {sales['lost']},"
+            f" difference [bold]{sales['difference']}[/bold]; {sales['gas_per_prediction']:g} gas each;"
+            f" 95 in 100 within {sales['p95_ms']:g} ms",
+            highlight=False,
+        )

@@ -18,6 +18,7 @@ import httpx
 from consilium_chain.ledger.channels import (
     MOST_AMOUNT,
     Authorization,
+    SaleReceipt,
     Voucher,
     deposit_nonce,
     digest_of,
@@ -181,10 +182,11 @@ class Buyer:
             if not self._channels.is_used(unsigned):  # an earlier try may have arrived, and its answer not
                 raise
 
-    def predict(self, body: bytes, rows: int) -> Bought:
-        """Pays for a request and gets its answer. `body`: {"rows": […]}. `rows`: their number.
+    def predict(self, body: bytes, rows: int, on_answer: Callable[[Bought], None] = lambda bought: None) -> Bought:
+        """Pays for a request and gets its answer. `body`: {"rows": […]}. `rows`: their number. `on_answer` gets the
+        answer before its check, to keep a wrong one as evidence.
 
-        Raises SaleError also for DepositNeeded and ReceiptWrong.
+        Raises SaleError also for ReceiptWrong.
         """
         cost = self.price * rows
         amount = self._sold + cost
@@ -200,27 +202,31 @@ class Buyer:
         headers = {"content-type": "application/json", wire.SIGNATURE: wire.encoded(signed)}
         answer, answered = self._ask("POST", "/predict", content=body, headers=headers)
         self._sold = amount
-        return self._checked(body, answer, answered, voucher, cost)
+        mark = digest_of(self._channels.messages.of_voucher(voucher))
+        hashes = (hashlib.sha256(body).digest(), hashlib.sha256(answer).digest())
+        wanted = SaleReceipt(self.task, self.server, voucher.buyer, cost, mark, self._model, *hashes)
+        return self._checked(answered, wanted, body, answer, on_answer)
 
-    def _checked(self, body: bytes, answer: bytes, headers: httpx.Headers, voucher: Voucher, cost: int) -> Bought:
+    def _checked(
+        self,
+        headers: httpx.Headers,
+        wanted: SaleReceipt,
+        body: bytes,
+        answer: bytes,
+        on_answer: Callable[[Bought], None],
+    ) -> Bought:
         try:
             receipt, signature = wire.parse_receipt(wire.decoded(headers.get(wire.RECEIPT, "")))
         except ValueError as error:
             raise SaleError("ReceiptWrong", failed=f"the receipt cannot be read: {error}") from None
-        messages = self._channels.messages
-        wanted = {
-            "signature": signer_of(messages.receipt(receipt), signature) == self.server,
-            "server": (receipt.task, receipt.server) == (self.task, self.server),
-            "buyer": receipt.buyer == voucher.buyer,
-            "amount": receipt.amount == cost,
-            "payment": receipt.payment == digest_of(messages.of_voucher(voucher)),
-            "model": receipt.model == self._model,
-            "request": receipt.request == hashlib.sha256(body).digest(),
-            "response": receipt.response == hashlib.sha256(answer).digest(),
-        }
-        if failed := [name for name, holds in wanted.items() if not holds]:
+        bought = Bought(receipt, signature, body, answer)
+        on_answer(bought)
+        failed = [name for name, value in wanted.values.items() if receipt.values[name] != value]
+        if signer_of(self._channels.messages.receipt(receipt), signature) != self.server:
+            failed.append("signature")
+        if failed:
             raise SaleError("ReceiptWrong", failed=", ".join(failed))
-        return Bought(receipt, signature, body, answer)
+        return bought
 
     def _ask(self, method: str, path: str, **more: Any) -> tuple[bytes, httpx.Headers]:
         """Until an answer comes. The same request gets the same answer."""

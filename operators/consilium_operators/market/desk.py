@@ -40,7 +40,9 @@ class Sold:
 
 
 class SalesDesk:
-    """One task's model, sold by the ledger's account. `price`: of one prediction, in the token's smallest unit."""
+    """One task's model, sold by the ledger's account. `price`: of one prediction, in the token's smallest unit.
+    `least_sent`: the smallest payment whose transaction this account sends; else strangers could burn its ether.
+    """
 
     def __init__(
         self,
@@ -48,11 +50,11 @@ class SalesDesk:
         predictor: Predictor,
         book: SalesBook,
         price: int,
-        least_deposit: int,
+        least_sent: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._ledger, self.predictor, self._book, self._clock = ledger, predictor, book, clock
-        self.price, self.least_deposit = price, least_deposit
+        self.price, self.least_sent = price, least_sent
         self.task, self.server = predictor.saved.index.task, ledger.address
         self.till = ledger.shares.till_of(self.task, self.server)
         self._model = bytes.fromhex(predictor.saved.index.sha256)
@@ -62,10 +64,10 @@ class SalesDesk:
         self._sending = threading.Lock()  # transfers take a block, and vouchers need not wait for them
 
     def terms(self, rows: int) -> Terms:
-        deployment = self._ledger.deployment
+        deployment, price = self._ledger.deployment, self.price * rows
         return Terms(
-            deployment.chain_id, deployment.token, deployment.model_shares, self.task, self.server, self.till,
-            self.price * rows, VOUCHER_SECONDS,
+            deployment.chain_id, deployment.token, deployment.model_shares, self.task, self.server, self.till, price,
+            VOUCHER_SECONDS, price >= self.least_sent,
         )  # fmt: skip
 
     def rows_in(self, body: bytes) -> int:
@@ -148,8 +150,8 @@ class SalesDesk:
         wanted = self._ledger.deployment.model_shares
         if payment.to != wanted or payment.nonce != deposit_nonce(self.task, self.server, salt):
             raise PaymentRefused("AuthorizationWrong", wanted=f"a deposit in {wanted} for this task and server")
-        if payment.value < self.least_deposit:
-            raise PaymentRefused("DepositSmall", least=self.least_deposit)
+        if payment.value < self.least_sent:
+            raise PaymentRefused("DepositSmall", least=self.least_sent)
         self._check_times(payment)
         if not self._channels.messages.has_allowed_deposit(payment):
             raise PaymentRefused("AuthorizationForged", payer=payment.payer)
@@ -164,6 +166,8 @@ class SalesDesk:
 
     def _check_transfer(self, payment: Authorization, request: bytes, cost: int) -> None:
         """Raises PaymentRefused unless the transfer is this request's, and is unused or was taken for it."""
+        if cost < self.least_sent:
+            raise PaymentRefused("TransferSmall", least=self.least_sent)
         if (payment.to, payment.value) != (self.till, cost):
             raise PaymentRefused("AuthorizationWrong", wanted=f"{cost} to {self.till}")
         if not self._channels.messages.has_allowed_transfer(payment):

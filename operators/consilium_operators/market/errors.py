@@ -27,6 +27,9 @@ class PaymentRefused(FaultError):
         "AuthorizationExpires": "the authorization is not valid for the next {seconds} seconds: sign another",
         "AuthorizationUsed": "the authorization is used or cancelled: sign another with a new nonce",
         "TransferFailed": "the chain refuses the transfer ({why}): check the signature and the balance",
+        "TransferSmall": (
+            "these predictions cost less than {least}, too little for a transaction: pay by a voucher, or ask for more"
+        ),
         "DepositSmall": "a deposit that this server sends must be {least} at least: deposit more, or send it yourself",
     }
 
@@ -50,9 +53,7 @@ class SaleError(FaultError):
         "UrlNotEncrypted": "{url} is not https://, and rows are patients' data: ask the server's operator for its URL",
         "ServerUnreachable": "no answer from {url} ({why}): check the URL, and try again: nothing is charged twice",
         "ServerMalformed": "{url} is not a server of predictions ({why}): ask its operator for the URL",
-        "PriceTooHigh": "{rows} predictions cost {price} tokens there, more than {most}: pass --at-most with more",
         "ServerRefused": "the server refuses: {why}",
-        "DepositNeeded": "the channel has {left} tokens left, and this costs {price}: pass --deposit with an amount",
         "BookLies": "the server claims that {sold} is owed, without a voucher of this account: do not buy there",
         "ReceiptMalformed": "{path} is not a receipt of predictions ({why})",
         "ReceiptWrong": "the answer does not match its receipt ({failed}): keep it as evidence, and do not buy there",

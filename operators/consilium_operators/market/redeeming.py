@@ -17,6 +17,7 @@ from consilium_operators.market.book import SalesBook
 
 MOST_AT_ONCE: Final = 100  # vouchers of one transaction: 1.7 million gas
 URGENT_SECONDS: Final = 86_400  # before a voucher's or channel's end
+URGENT_WORTH: Final = 10  # times the money, before such an end
 
 
 @dataclass(frozen=True)
@@ -29,20 +30,21 @@ class Redeemed:
 
 
 def due(vouchers: Sequence[tuple[Voucher, Channel]], now: int, least: int) -> list[Voucher]:
-    """The vouchers to redeem now: all, if together they bring `least` or one of them is urgent; else none.
+    """The vouchers to redeem now: all, if together they bring `least`, or if those whose end is near bring a tenth of
+    it; else none. So nobody can make a server pay more gas than it is worth.
 
     A voucher that the contract would refuse is left out, since one would refuse all.
     """
-    open_, total, is_urgent = [], 0, False
+    found, total, urgent = [], 0, 0
     for voucher, channel in vouchers:
         gain = voucher.amount - channel.redeemed
         if gain <= 0 or voucher.amount > channel.deposited or now > voucher.expires_at:
             continue
-        open_.append(voucher)
+        found.append(voucher)
         total += gain
         ends = min(voucher.expires_at, channel.closes_at or voucher.expires_at)
-        is_urgent |= ends - now < URGENT_SECONDS
-    return open_ if open_ and (total >= least or is_urgent) else []
+        urgent += gain if ends - now < URGENT_SECONDS else 0
+    return found if total >= least or (urgent and urgent * URGENT_WORTH >= least) else []
 
 
 class Redeemer:

@@ -133,5 +133,5 @@ def _sale(desk: SalesDesk) -> dict[str, Any]:
     return {
         "chainId": terms.chain_id, "token": terms.token, "modelShares": terms.model_shares,
         "taskId": str(terms.task), "server": terms.server, "till": terms.till, "price": str(desk.price),
-        "expiresAfter": terms.expires_after, "leastDeposit": str(desk.least_deposit),
+        "expiresAfter": terms.expires_after, "leastDeposit": str(desk.least_sent),
     }  # fmt: skip

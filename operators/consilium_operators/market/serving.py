@@ -26,7 +26,8 @@ REDEEM_SECONDS: Final = 60.0
 
 @dataclass(frozen=True)
 class Serving:
-    """Amounts are in the token's smallest unit. `price`: of one prediction. `redeem_above`: that a redemption must
+    """Amounts are in the token's smallest unit. `price`: of one prediction. `least_sent`: as
+    `SalesDesk` has it. `redeem_above`: that a redemption must
     bring. `url`: the service's own, to offer on the chain; None offers nothing. `certificate`, `key`: PEM files.
     """
 
@@ -34,7 +35,7 @@ class Serving:
     folder: Path
     book: Path
     price: int
-    least_deposit: int
+    least_sent: int
     redeem_above: int
     host: str = "127.0.0.1"
     port: int = 8_700
@@ -59,7 +60,7 @@ def serve(ledger: Ledger, wanted: Serving, on_start: Callable[[str], None] = lam
     require_sellable(ledger, predictor, wanted.task, wanted.folder)
     require_free_port(wanted.port, "the service")
     book = SalesBook(wanted.book, wanted.task, ledger.address, ledger.deployment.model_shares)
-    desk = SalesDesk(ledger, predictor, book, wanted.price, wanted.least_deposit)
+    desk = SalesDesk(ledger, predictor, book, wanted.price, wanted.least_sent)
     if wanted.url is not None:
         _offer(ledger, wanted.task, wanted.price, wanted.url)
     redeemer = Redeemer(ledger, book, wanted.task, wanted.redeem_above)

@@ -135,7 +135,9 @@ def network_of(chain_id: int) -> str:
 
 @dataclass(frozen=True)
 class Terms:
-    """A server's, of one request. `price`: of all its rows. `till`: where `exact` pays."""
+    """A server's, of one request. `price`: of all its rows. `till`: where `exact` pays. `takes_transfers`: the price is
+    worth a transaction.
+    """
 
     chain_id: int
     token: str
@@ -145,6 +147,7 @@ class Terms:
     till: str
     price: int
     expires_after: int
+    takes_transfers: bool
 
     @property
     def accepts(self) -> list[dict[str, Any]]:
@@ -156,10 +159,9 @@ class Terms:
         of_channel = {
             "taskId": str(self.task), "verifyingContract": self.model_shares, "expiresAfter": self.expires_after,
         }  # fmt: skip
-        return [
-            {"scheme": EXACT, **common, "payTo": self.till, "extra": of_token},
-            {"scheme": VOUCHERS, **common, "payTo": self.server, "extra": of_channel},
-        ]
+        exact = {"scheme": EXACT, **common, "payTo": self.till, "extra": of_token}
+        vouchers = {"scheme": VOUCHERS, **common, "payTo": self.server, "extra": of_channel}
+        return [exact, vouchers] if self.takes_transfers else [vouchers]
 
 
 def encoded(content: Mapping[str, Any]) -> str:
