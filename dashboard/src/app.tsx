@@ -17,6 +17,8 @@ const CompareTasks = lazy(() => import('./pages/compare-tasks'))
 const Task = lazy(() => import('./pages/task'))
 const Round = lazy(() => import('./pages/round'))
 const Audit = lazy(() => import('./pages/audit'))
+const Market = lazy(() => import('./pages/market'))
+const Model = lazy(() => import('./pages/model'))
 const Nodes = lazy(() => import('./pages/nodes'))
 const CompareNodes = lazy(() => import('./pages/compare-nodes'))
 const Node = lazy(() => import('./pages/node'))
@@ -47,6 +49,8 @@ const PAGES = [
       { path: 'tasks/:task', element: <Task /> },
       { path: 'tasks/:task/rounds/:round', element: <Round /> },
       { path: 'tasks/:task/audit', element: <Audit /> },
+      { path: 'market', element: <Market /> },
+      { path: 'models/:task', element: <Model /> },
       { path: 'nodes', element: <Nodes /> },
       { path: 'nodes/compare', element: <CompareNodes /> },
       { path: 'nodes/:node/:role', element: <Node /> },
@@ -109,6 +113,7 @@ class Guard extends Component<{ at: string; children: ReactNode }, { fault: { er
 const LINKS = [
   ['/', say.nav.overview],
   ['/tasks', say.nav.tasks],
+  ['/market', say.nav.market],
   ['/nodes', say.nav.nodes],
   ['/portfolio', say.nav.portfolio],
   ['/desk', say.nav.desk],

@@ -40,6 +40,7 @@ const config: Config = {
   staking: TASKS,
   token: TASKS,
   modelShares: TASKS,
+  predictionServers: null,
 }
 
 interface Log {

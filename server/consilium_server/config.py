@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 
 from consilium_chain.artifacts.store import CACHE, ArtifactStore
@@ -266,6 +266,10 @@ class ApiSettings(IndexSettings):
     public_chain_url: Annotated[str | None, Field(description="a chain node for the checks in visitors' browsers")] = (
         None
     )
+    prediction_servers: Annotated[
+        tuple[Origin | Literal["https:"], ...],
+        Field(description="servers at which the dashboard may buy predictions; https: for every https server"),
+    ] = ()
     explorer: Annotated[
         str | None,
         Field(pattern=r"^https://[A-Za-z0-9.:-]+(/[A-Za-z0-9._~/-]*)?$", description="a block explorer's URL"),

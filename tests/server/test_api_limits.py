@@ -21,8 +21,9 @@ from consilium_server.config import ApiSettings
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
-from indexed_network import ORIGIN, TASK_FILE, IndexedNetwork, app_of
+from indexed_network import ORIGIN, TASK_FILE, IndexedNetwork, app_of, settings_of
 from prometheus_client.parser import text_string_to_metric_families
+from pydantic import ValidationError
 
 
 @pytest.fixture
@@ -182,10 +183,18 @@ def test_a_dashboard_is_served_beside_the_api(network: IndexedNetwork, tmp_path:
         assert client.get("/../index.sqlite").status_code == 404
         assert client.get("/nothing").headers["content-type"] == "application/problem+json"
         assert (config["example"], client.get("/example.toml").status_code) == (False, 404)
+    servers = ["https://predictions.example:8700", "https:"]
+    with TestClient(app_of(network, dashboard=str(folder), prediction_servers=servers)) as client:
+        policy = client.get("/").headers["content-security-policy"]
+        assert "connect-src 'self' https://predictions.example:8700 https:;" in policy
+        assert client.get("/config.json").json()["prediction_servers"] == servers
+    with pytest.raises(ValidationError):
+        settings_of(network, prediction_servers=["https://x; script-src *"])
     example = tmp_path / "task.toml"
     example.write_text('name = "körper"\n', encoding="utf-8")
     with TestClient(app_of(network, dashboard=str(folder), example_task=str(example))) as client:
         assert "connect-src 'self';" in client.get("/").headers["content-security-policy"]
+        assert client.get("/config.json").json()["prediction_servers"] == []
         assert client.get("/config.json").json()["example"]
         assert client.get("/example.toml").content == example.read_bytes()
 

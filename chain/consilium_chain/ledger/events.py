@@ -16,8 +16,8 @@ class ContractEvents:
 
     def __init__(self, contracts: Contracts) -> None:
         self._blocks, self._logs = contracts.connection.blocks, contracts.connection.logs
-        self._token, self._staking, self._tasks = (
-            client.contract for client in (contracts.token, contracts.staking, contracts.tasks)
+        self._token, self._staking, self._tasks, self._shares = (
+            client.contract for client in (contracts.token, contracts.staking, contracts.tasks, contracts.model_shares)
         )
         self._deployed_at = contracts.deployment.first_block
         self._begun: dict[int, int] = {}  # by task, a block before all of its events
@@ -27,6 +27,10 @@ class ContractEvents:
         start = self._deployed_at if first_block is None else first_block
         last = self._blocks.number() if last_block is None else last_block
         return self._logs.events_of((self._tasks, self._staking), start, last)
+
+    def indexed(self, first_block: int, last_block: int) -> list[Event]:
+        """Events of the task and staking contracts and of model shares in [first, last]."""
+        return self._logs.events_of((self._tasks, self._staking, self._shares), first_block, last_block)
 
     def naming(self, account: str) -> list[Event]:
         """Events of tasks, staking and token with the account in one of their fields."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eth_utils.address import to_checksum_address
+from eth_utils.crypto import keccak
 
 from consilium_chain.errors import DeploymentInvalid, Refused
 from consilium_chain.ledger.contracts import Contracts
@@ -13,6 +14,12 @@ from consilium_chain.rpc.outgoing import Receipt
 from consilium_chain.tasks.sale_spec import SaleSpec
 
 WHOLE = 1 << 64  # parts of a task
+
+
+def pool_holder(model_shares: str, node: str, role: Role) -> str:
+    """The holder of a node's parts (`poolAddress`), computed without the chain. model_shares: the contract."""
+    words = (bytes.fromhex(model_shares[2:]), bytes.fromhex(node[2:]), bytes([int(role)]))
+    return to_checksum_address(keccak(b"".join(word.rjust(32, b"\0") for word in words))[12:])
 
 
 class ModelShares:

@@ -73,15 +73,14 @@ class LogDecoder:
             return None
         indexed = [kind for _, kind in shape.indexed]
         topics = b"".join(_bytes(topic) for topic in log["topics"][1:])
-        found = [*decode(indexed, topics), *decode([kind for _, kind in shape.plain], _bytes(log["data"]))]
+        # Anybody can emit a text that is not UTF-8. A decoder that refused it would end at this log.
+        kinds = ["bytes" if kind == "string" else kind for _, kind in shape.plain]
+        found = [*decode(indexed, topics), *decode(kinds, _bytes(log["data"]))]
         fields = [*shape.indexed, *shape.plain]
         stamp = log.get("blockTimestamp")  # not in Ethereum's API: many nodes give it, and some do not
         return Event(
             name=shape.name,
-            values={
-                name: checksummed(value) if kind == "address" else value
-                for (name, kind), value in zip(fields, found, strict=True)
-            },
+            values={name: _value(kind, value) for (name, kind), value in zip(fields, found, strict=True)},
             block=int(log["blockNumber"], 16),
             index=int(log["logIndex"], 16),
             transaction=log["transactionHash"],
@@ -89,6 +88,12 @@ class LogDecoder:
             block_hash=_bytes(log["blockHash"]),
             time=None if stamp is None else int(stamp, 16),
         )
+
+
+def _value(kind: str, value: Any) -> Any:
+    if kind == "string":
+        return value.decode(errors="replace")
+    return checksummed(value) if kind == "address" else value
 
 
 def _bytes(text: str) -> bytes:

@@ -17,6 +17,8 @@ export interface Config {
   staking: Address
   token: Address
   modelShares: Address
+  /** Origins of servers of predictions that the page may connect to, or "https:" for all; null if the file has none. */
+  predictionServers: readonly string[] | null
 }
 
 export class ConfigInvalid extends Error {
@@ -42,6 +44,9 @@ export async function parseConfig(read: unknown): Promise<Config> {
   const chainUrl = fieldOf(read, 'chain_url') ?? null
   if (chainUrl !== null && !(typeof chainUrl === 'string' && /^https?:\/\//.test(chainUrl)))
     throw new ConfigInvalid('chain_url')
+  const servers = fieldOf(read, 'prediction_servers') ?? null
+  const isList = Array.isArray(servers) && servers.every((one) => typeof one === 'string')
+  if (servers !== null && !isList) throw new ConfigInvalid('prediction_servers')
   return {
     chainId: whole('chain_id'),
     chainUrl,
@@ -52,6 +57,7 @@ export async function parseConfig(read: unknown): Promise<Config> {
     staking: address('staking'),
     token: address('token'),
     modelShares: address('model_shares'),
+    predictionServers: isList ? servers : null,
   }
 }
 

@@ -130,3 +130,13 @@ export const history = (account: string) =>
   list(['account', account, 'history'], (cursor, signal) =>
     api.GET('/v1/accounts/{account}/history', { params: { path: { account }, query: cursor }, signal }),
   )
+
+export const soldModels = (query: Query<'/v1/models'>) =>
+  list(['models', query], (cursor, signal) =>
+    api.GET('/v1/models', { params: { query: { ...query, ...cursor } }, signal }),
+  )
+
+export const soldModel = (number: number) =>
+  single(['task', number, 'sales'], (signal) =>
+    api.GET('/v1/models/{task}', { params: { path: { task: number } }, signal }),
+  )

@@ -259,6 +259,14 @@ function Shards({ of, own }: { of: readonly number[]; own: number }) {
   ))
 }
 
+function Sale({ task, terms }: { task: number; terms: Schemas['SaleSpec'] }) {
+  return (
+    <>
+      {words.saleTerms(terms)} <Link to={`/models/${task}`}>{words.modelPage}</Link>
+    </>
+  )
+}
+
 function Spec({ task }: { task: Schemas['Task'] }) {
   const { spec } = task
   const facts: (readonly [string, ReactNode])[] = [
@@ -279,7 +287,7 @@ function Spec({ task }: { task: Schemas['Task'] }) {
       [words.blobs, spec.update_blobs],
       [words.lanes, formatWhole(spec.lanes_per_update)],
     )
-    if (spec.sale) facts.push([words.sale, words.saleTerms(spec.sale)])
+    if (spec.sale) facts.push([words.sale, <Sale key="sale" task={task.task} terms={spec.sale} />])
   }
   return (
     <Card title={words.spec}>

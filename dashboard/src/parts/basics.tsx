@@ -38,15 +38,17 @@ export function Page(props: {
   )
 }
 
-/** The path to a page: of a task and its rounds, or of a node with a role. */
-export function Crumbs(of: { task: number } | { role: Role }) {
+/** The path to a page: of a task and its rounds, of a node with a role, or of a model for sale. */
+export function Crumbs(of: { task: number } | { role: Role } | { market: true }) {
   const links =
-    'role' in of
-      ? [[`/nodes?role=${of.role}`, say.roles[of.role]]]
-      : [
-          ['/tasks', say.tasks.title],
-          [`/tasks/${of.task}`, say.tasks.unnamed(of.task)],
-        ]
+    'market' in of
+      ? [['/market', say.nav.market]]
+      : 'role' in of
+        ? [[`/nodes?role=${of.role}`, say.roles[of.role]]]
+        : [
+            ['/tasks', say.tasks.title],
+            [`/tasks/${of.task}`, say.tasks.unnamed(of.task)],
+          ]
   return (
     <nav className="crumbs" aria-label={say.nav.crumbs}>
       <ol>
@@ -74,14 +76,14 @@ export function Card({ title, means, children }: { title: string; means?: ReactN
 /** The token's symbol, if it is known. A page has hundreds of amounts: none of them asks for it by itself. */
 export const TokenSymbol = createContext<string | null>(null)
 
-/** An amount with two digits; on hover with all of them. Undefined: it is not read yet. */
-export function Tokens({ of }: { of: string | bigint | undefined }) {
+/** An amount with two digits; on hover with all of them. Undefined: it is not read yet. `isExact`: with all in sight. */
+export function Tokens({ of, isExact = false }: { of: string | bigint | undefined; isExact?: boolean }) {
   const symbol = useContext(TokenSymbol)
   if (of === undefined) return <span className="soft">{say.unread}</span>
   const amount = BigInt(of)
   return (
     <span title={`${formatExactly(amount)} ${symbol ?? say.tokens}`}>
-      {formatTokens(amount)}
+      {isExact ? formatExactly(amount) : formatTokens(amount)}
       {symbol && ` ${symbol}`}
     </span>
   )

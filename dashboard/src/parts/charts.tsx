@@ -4,7 +4,7 @@
  */
 import { lazy, Suspense } from 'react'
 import type { Schemas } from '../api/client'
-import { formatFixed, formatScore, formatTokens } from '../lib/amounts'
+import { formatFixed, formatScore, formatTokens, formatWhole } from '../lib/amounts'
 import type { Compared } from '../lib/compared'
 import { isKey } from '../lib/fields'
 import { axisOf, formatPlain, type MetricName, type Quality, type Scale } from '../lib/metrics'
@@ -128,6 +128,21 @@ export function WorthChart({ of }: { of: readonly Schemas['PoolChange'][] }) {
       shown={(worth) => formatFixed(worth / 1e6, 4)}
       empty={words.noHistory}
       flat={words.flat}
+    />
+  )
+}
+
+/** Predictions sold until each day. */
+export function SalesChart({ of }: { of: readonly Schemas['SaleDay'][] }) {
+  const words = say.market
+  return (
+    <Drawn
+      caption={words.byDay}
+      across={{ name: say.columns.time, values: of.map(({ day }) => day), shown: formatDay }}
+      series={[{ name: words.predictions, values: of.map(({ predictions }) => predictions), isStep: true }]}
+      unit={words.predictions}
+      shown={formatWhole}
+      empty={words.oneDay}
     />
   )
 }

@@ -17,6 +17,7 @@ export const times = {
 export const nav = {
   overview: 'Overview',
   tasks: 'Tasks',
+  market: 'Market',
   nodes: 'Nodes',
   portfolio: 'Portfolio',
   propose: 'Propose',

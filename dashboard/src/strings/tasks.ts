@@ -117,6 +117,7 @@ export const task = {
   sale: 'Sale of the model',
   saleTerms: (sale: Schemas['SaleSpec']) =>
     `of each payment: ${sale.server_percent} % to the account that serves the model, ${sale.operator_percent} % to the operator, ${sale.trainers_percent} % to the hospitals, ${sale.voters_percent} % to the voters`,
+  modelPage: 'The model’s page: price, sales, earnings',
   operator: 'Operator',
   aggregator: 'Aggregator',
   download: 'Download',

@@ -166,6 +166,7 @@ def _write_server(network: StandingNetwork, aggregator: Path) -> None:
         "port": options.port,
         "admins": [network.settings.operator],
         "public_chain_url": network.settings.chain_url,
+        "prediction_servers": ["http://127.0.0.1:8700"],  # `consilium serve` on this machine
         "models": str(network.models),
         "example_task": str((options.home / EXAMPLE).absolute()),
     }

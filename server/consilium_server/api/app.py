@@ -23,7 +23,18 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import Receive, Scope, Send
 
-from consilium_server.api import models, problems, profiles, reports, routes, search, server_routes, statistics, watch
+from consilium_server.api import (
+    models,
+    problems,
+    profiles,
+    reports,
+    routes,
+    sale_routes,
+    search,
+    server_routes,
+    statistics,
+    watch,
+)
 from consilium_server.api.context import Service
 from consilium_server.api.contract_wallets import ContractWallets
 from consilium_server.api.dashboard import built, serve
@@ -41,7 +52,7 @@ from consilium_server.config import ApiSettings
 from consilium_server.database.engine import reading
 from consilium_server.index.store import has_source
 
-PARTS = (routes, models, reports, statistics, profiles, search, watch, server_routes)
+PARTS = (routes, models, sale_routes, reports, statistics, profiles, search, watch, server_routes)
 _UNCOMPRESSED = re.compile(r"/v1/(events$|artifacts/|tasks/\d+/model/)")
 ENDING = 5  # seconds that open answers have after the signal to stop
 DESCRIPTION = """Tasks, rounds, nodes and money of the chain, indexed. Clients need not trust this server: all

@@ -18,7 +18,7 @@ from consilium_server.config import ApiSettings
 BUILT = Path(__file__).parent.parent / "dashboard"  # by `make dashboard`; part of the package
 FOR_GOOD = "public, max-age=31536000, immutable"
 # Of `dashboard/src/app.tsx`. People type these addresses without the #.
-PAGES = ("tasks", "nodes", "accounts", "portfolio", "desk", "propose", "wallet", "search", "told")
+PAGES = ("tasks", "market", "models", "nodes", "accounts", "portfolio", "desk", "propose", "wallet", "search", "told")
 AGAIN = "no-cache"  # browsers keep it, and revalidate it at each use
 
 
@@ -27,12 +27,13 @@ def built() -> Path | None:
     return BUILT if (BUILT / "index.html").is_file() else None
 
 
-def connections(public_chain_url: str | None) -> str:
+def connections(settings: ApiSettings) -> str:
     """Origins that a page may connect to (`connect-src` of the content security policy)."""
-    if public_chain_url is None:
-        return "'self'"
-    parts = urlsplit(public_chain_url)
-    return f"'self' {parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    allowed = ["'self'"]
+    if settings.public_chain_url is not None:
+        parts = urlsplit(settings.public_chain_url)
+        allowed.append(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}")
+    return " ".join([*allowed, *settings.prediction_servers])
 
 
 def serve(app: FastAPI, folder: Path, deployment: Deployment, settings: ApiSettings) -> None:
@@ -50,6 +51,7 @@ def serve(app: FastAPI, folder: Path, deployment: Deployment, settings: ApiSetti
                 "blobs": deployment.blobs,
                 "example": example_task is not None,
                 "explorer": settings.explorer,
+                "prediction_servers": list(settings.prediction_servers),
                 "contracts": contracts,
             },
             headers={"Cache-Control": AGAIN},

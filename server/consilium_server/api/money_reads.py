@@ -108,7 +108,7 @@ def csv_name(at: At, account: str) -> str:
 def first_csv_page(at: At, account: str) -> CsvPage:
     """The first page, with a header (RFC 4180). Amounts are in tokens, times in ISO 8601 and UTC."""
     page = _csv_page(at, account, None)
-    return replace(page, text=_csv([CSV_COLUMNS]) + page.text)
+    return replace(page, text=csv_text([CSV_COLUMNS]) + page.text)
 
 
 def next_csv_page(at: At, account: str, before: CsvPage) -> CsvPage:
@@ -120,7 +120,7 @@ def next_csv_page(at: At, account: str, before: CsvPage) -> CsvPage:
 
 def _csv_page(at: At, account: str, position: RowPosition | None) -> CsvPage:
     rows = _entries(at, account, position, CSV_PAGE)
-    text = _csv([_cells(entry) for _, entry in rows])
+    text = csv_text([_cells(entry) for _, entry in rows])
     if len(rows) < CSV_PAGE:
         return CsvPage(text, None, None)
     end = rows[-1][0]
@@ -143,7 +143,8 @@ def _iso(time: int) -> str:
     return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _csv(rows: Sequence[Sequence[object]]) -> str:
+def csv_text(rows: Sequence[Sequence[object]]) -> str:
+    """Rows as CSV (RFC 4180)."""
     text = io.StringIO()
     csv.writer(text).writerows(rows)
     return text.getvalue()

@@ -48,7 +48,7 @@ class Edge:
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._metrics = app, service.metrics
         self._stalled_seconds = service.settings.stalled_seconds
-        self._page_policy = PAGE_POLICY.format(connections=connections(service.settings.public_chain_url))
+        self._page_policy = PAGE_POLICY.format(connections=connections(service.settings))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -61,6 +61,11 @@ def _tasks(*where: Any) -> tuple[Select[Any], Any]:
     return query, phase
 
 
+def task_query() -> Select[Any]:
+    """Tasks with their task file's text and their present phase, round and pool."""
+    return _tasks()[0]
+
+
 def all_pools(at: At) -> int:
     """Sum of all pools, in the token's smallest unit."""
     return sum(at.db.scalars(select(_POOL).select_from(TaskRow).outerjoin(_FUNDED, _FUNDED.c.task == TaskRow.task)))

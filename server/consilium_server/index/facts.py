@@ -23,6 +23,7 @@ from consilium_server.database.tables import (
     PhaseStart,
     TaskRow,
 )
+from consilium_server.index.sale_facts import account_of, sale_facts, task_of
 from consilium_server.index.staking_facts import Known, position_of, staking_facts
 
 EXACT = 1 << 53  # integers up to this are exact in every reader of JSON
@@ -39,18 +40,40 @@ ABOUT: Mapping[str, Role | None] = {
 
 
 def facts(
-    events: Iterable[Event], times: Mapping[int, int], staking: str, known: Known, params: Mapping[int, TaskParams]
+    events: Iterable[Event],
+    times: Mapping[int, int],
+    staking: str,
+    known: Known,
+    params: Mapping[int, TaskParams],
+    model_shares: str = "",
 ) -> list[Fact]:
     """Rows of events in order. Updates `known`, the state before the events.
 
-    times: of blocks, by number. staking: the contract's address. params: terms of the tasks that these events propose.
+    times: of blocks, by number. staking, model_shares: addresses of contracts. params: terms of the tasks that these
+    events propose.
     """
     rows: list[Fact] = []
     for event in events:
+        if event.contract == model_shares:
+            rows += [_sale_row(event), *sale_facts(event, known)]
+            continue
         is_staking = event.contract == staking
         rows.append(_event_row(event, is_staking))
         rows += staking_facts(event, known, times[event.block]) if is_staking else _of_task(event, known, params)
     return rows
+
+
+def _sale_row(event: Event) -> EventRow:
+    values = event.values
+    return EventRow(
+        **position_of(event), contract="model_shares", name=event.name, transaction=_hash(event), task=task_of(values),
+        round=None, account=account_of(values), role=None, other=values.get("server") if "buyer" in values else None,
+        values={name: _plain(value) for name, value in values.items()},
+    )  # fmt: skip
+
+
+def _hash(event: Event) -> bytes:
+    return bytes.fromhex(event.transaction.removeprefix("0x"))
 
 
 def _event_row(event: Event, is_staking: bool) -> EventRow:
@@ -59,7 +82,7 @@ def _event_row(event: Event, is_staking: bool) -> EventRow:
     role = values.get("role", ABOUT[about] if about else None)
     return EventRow(
         block=event.block, log_index=event.index, item=0, contract="staking" if is_staking else "tasks",
-        name=event.name, transaction=bytes.fromhex(event.transaction.removeprefix("0x")), task=values.get("taskId"),
+        name=event.name, transaction=_hash(event), task=values.get("taskId"),
         round=values.get("round"), account=values[about] if about else None, role=None if role is None else int(role),
         other=values.get("delegator"), values={name: _plain(value) for name, value in values.items()},
     )  # fmt: skip

@@ -171,7 +171,7 @@ class Indexer:
             end = self._block(min(first + self._span - 1, aim))
             count = end.number - first + 1
             try:
-                events = list(self._ledger.logs.between(first, end.number))
+                events = list(self._ledger.logs.indexed(first, end.number))
             except ChainUnreachable:
                 self._block(None)  # raises if the node answers nothing
                 if count == 1:
@@ -231,7 +231,7 @@ class Indexer:
 
     def _write(self, before: Checkpoint | None, reading_: Reading) -> bool:
         """Writes the rows; false if another indexer was faster."""
-        staking = self._ledger.deployment.staking
+        book = self._ledger.deployment
         times = {block.number: block.time for block in reading_.blocks}
         with writing(self._database) as connection:
             if store.checkpoint(connection) != before:
@@ -239,7 +239,8 @@ class Indexer:
             known = store.known(connection)
             with self._consistent(before, reading_):
                 store.add(connection, reading_.blocks)
-                store.add(connection, facts(reading_.events, times, staking, known, reading_.params))
+                terms = reading_.params
+                store.add(connection, facts(reading_.events, times, book.staking, known, terms, book.model_shares))
             store.advance(connection, reading_.end)
         return True
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from consilium_chain.ledger.structs import Role
 from consilium_chain.rpc.event_logs import Event
 
+from consilium_server.database.sale_tables import PartsRow, SaleRow
 from consilium_server.database.tables import Fact, PoolRow, Position, UnbondingRow
 
 NodeKey = tuple[str, int]  # node, role
@@ -42,7 +43,10 @@ class Latest(dict[Key, Value], Generic[Key, Value]):
 
 @dataclass
 class Known:
-    """State before some events. `roles`: of a task's participants, by task and account. `voter_keys`: by account."""
+    """State before some events. `roles`: of a task's participants, by task and account. `voter_keys`: by account.
+
+    `prices`: of predictions, by task and server. `parts`: of models, by task and holder. `sales`: by task and kind.
+    """
 
     pools: Latest[NodeKey, PoolRow] = field(default_factory=Latest)
     positions: Latest[PositionKey, Position] = field(default_factory=Latest)
@@ -50,6 +54,9 @@ class Known:
     roles: Latest[int, dict[str, int]] = field(default_factory=lambda: Latest(lambda task: {}))
     operators: Latest[int, str] = field(default_factory=Latest)
     voter_keys: Latest[str, bool] = field(default_factory=Latest)
+    prices: Latest[tuple[int, str], int] = field(default_factory=Latest)
+    parts: Latest[tuple[int, str], PartsRow] = field(default_factory=Latest)
+    sales: Latest[tuple[int, str], SaleRow] = field(default_factory=Latest)
 
 
 def position_of(event: Event, item: int = 0) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Engine, Select, Table, and_, bindparam, delet
 from sqlalchemy.orm import Session
 
 from consilium_server.database.engine import shown
+from consilium_server.database.sale_tables import OfferRow, PartsRow, SaleRow
 from consilium_server.database.tables import (
     Base,
     Block,
@@ -131,6 +132,10 @@ def known(connection: Connection) -> Known:
         registered = (EventRow.name == "VoterKeyRegistered", EventRow.account == account)
         return connection.execute(select(EventRow.account).where(*registered).limit(1)).first() is not None
 
+    def price(key: tuple[int, str]) -> int | None:
+        offer = _latest(connection, OfferRow, _OFFER, key)
+        return None if offer is None else offer.price
+
     return Known(
         Latest(lambda key: _latest(connection, PoolRow, _POOL, key)),
         Latest(lambda key: _latest(connection, Position, _POSITION, key)),
@@ -138,18 +143,28 @@ def known(connection: Connection) -> Known:
         Latest(roles),
         Latest(operator),
         Latest(has_voter_key),
+        Latest(price),
+        Latest(lambda key: _latest(connection, PartsRow, _PARTS, key)),
+        Latest(lambda key: _latest(connection, SaleRow, _SALE, key)),
     )
+
+
+def _newest(kind: type[Fact]) -> tuple[Any, ...]:
+    return kind.block.desc(), kind.log_index.desc(), kind.item.desc()
 
 
 def _by(kind: type[Fact], *columns: Any) -> Select[Any]:
     """Latest row of each tuple of these columns' values, which are k0, k1 and so on."""
     matches = [column == bindparam(f"k{index}") for index, column in enumerate(columns)]
-    return select(table_of(kind)).where(*matches).order_by(kind.block.desc(), kind.log_index.desc()).limit(1)
+    return select(table_of(kind)).where(*matches).order_by(*_newest(kind)).limit(1)
 
 
 _POOL = _by(PoolRow, PoolRow.node, PoolRow.role)
 _POSITION = _by(Position, Position.delegator, Position.node, Position.role)
 _REQUEST = _by(UnbondingRow, UnbondingRow.delegator, UnbondingRow.request)
+_OFFER = _by(OfferRow, OfferRow.task, OfferRow.server)
+_PARTS = _by(PartsRow, PartsRow.task, PartsRow.holder)
+_SALE = _by(SaleRow, SaleRow.task, SaleRow.kind)
 
 
 def _latest(connection: Connection, kind: type[Row], by: Select[Any], key: tuple[Any, ...]) -> Row | None:

@@ -20,6 +20,7 @@ export const times: typeof en.times = {
 export const nav: typeof en.nav = {
   overview: 'Überblick',
   tasks: 'Aufgaben',
+  market: 'Markt',
   nodes: 'Nodes',
   portfolio: 'Portfolio',
   propose: 'Vorschlagen',

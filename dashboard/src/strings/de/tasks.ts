@@ -120,6 +120,7 @@ export const task: typeof en.task = {
   sale: 'Verkauf des Modells',
   saleTerms: (sale) =>
     `von jeder Zahlung: ${sale.server_percent} % an das Konto, das das Modell bereitstellt, ${sale.operator_percent} % an den Betreiber, ${sale.trainers_percent} % an die Krankenhäuser, ${sale.voters_percent} % an die Bewerter`,
+  modelPage: 'Seite des Modells: Preis, Verkäufe, Einnahmen',
   operator: 'Betreiber',
   aggregator: 'Aggregator',
   download: 'Herunterladen',

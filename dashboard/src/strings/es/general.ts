@@ -20,6 +20,7 @@ export const times: typeof en.times = {
 export const nav: typeof en.nav = {
   overview: 'Resumen',
   tasks: 'Tareas',
+  market: 'Mercado',
   nodes: 'Nodos',
   portfolio: 'Cartera',
   propose: 'Proponer',

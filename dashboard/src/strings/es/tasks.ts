@@ -120,6 +120,7 @@ export const task: typeof en.task = {
   sale: 'Venta del modelo',
   saleTerms: (sale) =>
     `de cada pago: ${sale.server_percent} % a la cuenta que sirve el modelo, ${sale.operator_percent} % al operador, ${sale.trainers_percent} % a los hospitales, ${sale.voters_percent} % a los evaluadores`,
+  modelPage: 'Página del modelo: precio, ventas, ingresos',
   operator: 'Operador',
   aggregator: 'Agregador',
   download: 'Descargar',

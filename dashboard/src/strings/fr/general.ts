@@ -20,6 +20,7 @@ export const times: typeof en.times = {
 export const nav: typeof en.nav = {
   overview: 'Aperçu',
   tasks: 'Tâches',
+  market: 'Marché',
   nodes: 'Nœuds',
   portfolio: 'Portefeuille',
   propose: 'Proposer',

@@ -120,6 +120,7 @@ export const task: typeof en.task = {
   sale: 'Vente du modèle',
   saleTerms: (sale) =>
     `de chaque paiement : ${sale.server_percent} % au compte qui sert le modèle, ${sale.operator_percent} % à l’opérateur, ${sale.trainers_percent} % aux hôpitaux, ${sale.voters_percent} % aux évaluateurs`,
+  modelPage: 'Page du modèle : prix, ventes, revenus',
   operator: 'Opérateur',
   aggregator: 'Agrégateur',
   download: 'Télécharger',

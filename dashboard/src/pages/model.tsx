@@ -1,0 +1,184 @@
+/** A task's model for those who would buy its predictions, and for those who trained it. */
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { Fragment, lazy } from 'react'
+import { Link, useParams } from 'react-router'
+import { BASE, type Schemas } from '../api/client'
+import { rounds, soldModel, task as taskOf } from '../api/queries'
+import { formatMillionths, formatWhole } from '../lib/amounts'
+import { questionOf } from '../lib/question'
+import { Account, Ago, Card, Crumbs, Facts, Figure, Loading, Notice, OnDemand, Page, Tokens } from '../parts/basics'
+import { ChartRoom, ProgressChart, SalesChart } from '../parts/charts'
+import { Command } from '../parts/command'
+import { Loaded } from '../parts/query'
+import { Quality } from '../parts/quality'
+import { TableCard } from '../parts/table'
+import * as say from '../strings'
+import { Price } from './market'
+import Missing from './missing'
+
+const Buy = lazy(() => import('../market/buy'))
+const Check = lazy(() => import('../market/check'))
+const words = say.market
+
+export default function Model() {
+  const number = Number(useParams().task)
+  if (!Number.isSafeInteger(number) || number < 1) return <Missing />
+  return (
+    <Loaded query={soldModel(number)}>
+      {(model) => (
+        <Page
+          title={model.name ?? say.tasks.unnamed(number)}
+          crumbs={<Crumbs market />}
+          beside={<Link to={`/tasks/${number}`}>{words.taskPage(number)}</Link>}
+          lead={<bdi>{questionOf(model.asked)}</bdi>}
+        >
+          <CannotSell of={model} />
+          {model.epsilon !== null && <Notice kind="good">{words.privacy(String(model.epsilon))}</Notice>}
+          <Figures of={model} />
+          <Training task={number} model={model} />
+          {model.terms && <Sales of={model} />}
+          {model.is_minted && model.offers.length > 0 && (
+            <Card title={words.buy} means={words.buyMeans}>
+              <OnDemand open={words.buyOpen} isMain>
+                <Buy of={model} />
+              </OnDemand>
+            </Card>
+          )}
+          <Card title={words.check} means={words.checkMeans}>
+            <OnDemand open={words.checkOpen}>
+              <Check />
+            </OnDemand>
+          </Card>
+        </Page>
+      )}
+    </Loaded>
+  )
+}
+
+function CannotSell({ of: model }: { of: Schemas['ModelSales'] }) {
+  if (model.terms === null) return <Notice kind="wait">{words.notAllowed}</Notice>
+  if (model.is_minted) return null
+  if (model.phase !== 'ended') return <Notice kind="wait">{words.notEnded}</Notice>
+  return (
+    <div className="notice wait">
+      <span>{words.notMinted}</span>
+      <Command of={`consilium shares mint ${model.task} --artifacts artifacts`} />
+    </div>
+  )
+}
+
+function Figures({ of: model }: { of: Schemas['ModelSales'] }) {
+  const [cheapest] = model.offers
+  return (
+    <dl className="figures">
+      <Figure name={words.from} value={cheapest ? <Price of={cheapest.price} /> : words.noPrice} />
+      <Figure name={words.predictions} value={formatWhole(model.predictions)} beside={words.predictionsMean} />
+      <Figure name={words.buyers} value={formatWhole(model.buyers)} />
+      <Figure name={words.sold} value={<Tokens of={model.sold} />} />
+      <Figure name={words.paid} value={<Tokens of={model.paid} />} />
+      {model.epsilon !== null && <Figure name={say.task.epsilon} value={model.epsilon} />}
+    </dl>
+  )
+}
+
+/** The model and its training, of the task's own record. */
+function Training({ task: number, model }: { task: number; model: Schemas['ModelSales'] }) {
+  const { data: task } = useQuery(taskOf(number))
+  const { data } = useInfiniteQuery(rounds(number))
+  if (!task) return <Loading />
+  const hospitals = task.participants.filter(({ role }) => role === 'hospital')
+  const { asked, spec } = task
+  return (
+    <>
+      <Card title={words.about} means={words.aboutMeans}>
+        <Facts
+          of={[
+            ...(spec ? [[words.asks, <bdi key="asks">{spec.question}</bdi>] as const] : []),
+            ...(asked ? [[words.inputs, words.inputsOf(asked.inputs)] as const] : []),
+            ...(spec ? [[words.kind, `${spec.model}, ${spec.data}`] as const] : []),
+            [`${words.trainedBy} (${hospitals.length})`, <Nodes key="nodes" of={hospitals} />],
+            [say.columns.operator, <Account key="operator" of={task.operator} />],
+            ...(model.terms ? [[words.terms, say.task.saleTerms(model.terms)] as const] : []),
+          ]}
+        />
+      </Card>
+      <Quality task={task} />
+      <Card title={words.score} means={say.task.progressMeans}>
+        {data ? <ProgressChart of={data.pages.flatMap((page) => page.items)} metric={spec?.metric} /> : <ChartRoom />}
+      </Card>
+    </>
+  )
+}
+
+function Nodes({ of }: { of: readonly Schemas['Member'][] }) {
+  return of.map(({ account }, at) => (
+    <Fragment key={account}>
+      {at > 0 && ', '}
+      <Account of={account} as="hospital" />
+    </Fragment>
+  ))
+}
+
+function Sales({ of: model }: { of: Schemas['ModelSales'] }) {
+  return (
+    <>
+      <TableCard
+        title={words.offers}
+        means={words.offersMean}
+        rows={model.offers}
+        keyOf={({ server }) => server}
+        empty={words.noOffers}
+        columns={[
+          { text: words.server, of: ({ server }) => <Account of={server} /> },
+          { number: words.price, of: ({ price }) => <Price of={price} /> },
+          { text: words.service, of: ({ url }) => <Service url={url} /> },
+          { text: say.columns.since, of: ({ since }) => <Ago of={since} /> },
+        ]}
+      >
+        {model.offers_in_all > model.offers.length && (
+          <p className="soft small">{words.more(model.offers.length, model.offers_in_all)}</p>
+        )}
+      </TableCard>
+      <TableCard
+        title={words.earnings}
+        means={words.earningsMean}
+        rows={model.holdings}
+        keyOf={({ holder }) => holder}
+        empty={words.noParts}
+        columns={[
+          { text: words.party, of: (one) => <Party of={one} /> },
+          { text: say.columns.role, of: ({ role }) => words.role[role] },
+          { number: words.part, of: ({ share }) => formatMillionths(share) },
+          { tokens: say.columns.earned, of: ({ earned }) => earned },
+          { tokens: say.columns.claimed, of: ({ claimed }) => claimed },
+          { tokens: say.columns.claimable, of: ({ claimable }) => claimable },
+        ]}
+      >
+        <p className="small">
+          <a href={`${BASE}/v1/models/${model.task}/earnings.csv`} download>
+            {words.earningsCsv}
+          </a>
+        </p>
+      </TableCard>
+      {model.days.length > 0 && (
+        <Card title={words.byDay}>
+          <SalesChart of={model.days} />
+        </Card>
+      )}
+    </>
+  )
+}
+
+function Party({ of: { account, role } }: { of: Schemas['Holding'] }) {
+  return role === 'hospital' || role === 'voter' ? <Account of={account} as={role} /> : <Account of={account} />
+}
+
+/** A stranger's address, whose host is in plain sight. */
+function Service({ url }: { url: string }) {
+  if (!/^https?:/.test(url) || !URL.canParse(url)) return <span className="soft">{words.noAddress}</span>
+  return (
+    <a href={url} rel="noreferrer nofollow" target="_blank">
+      {new URL(url).host}
+    </a>
+  )
+}

@@ -1,0 +1,72 @@
+"""Models of sales in the API's answers (see `schemas`)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from consilium_chain.tasks.sale_spec import SaleSpec
+from pydantic import Field
+
+from consilium_server.api.schemas import Account, Amount, ApiModel, Millionths, PhaseName, TaskNumber, Time
+from consilium_server.api.task_schemas import Asked
+
+MOST_OFFERS = 20  # of a model
+
+
+class Offer(ApiModel):
+    """A server's latest offer. Clients need not trust it: each prediction has a signed receipt."""
+
+    server: Account
+    price: Amount = Field(description="price of one prediction")
+    url: str = Field(description="the service's http or https address in ASCII; empty if the offer has another")
+    since: Time
+
+
+class SoldModel(ApiModel):
+    task: TaskNumber
+    name: str | None = Field(description="name in the task file; null if the file is unknown or invalid")
+    asked: Asked | None = Field(description="null if the file is unknown or invalid")
+    operator: Account
+    phase: PhaseName
+    terms: SaleSpec | None = Field(
+        description="percentages of each payment as the contract or the task file has them; null if it cannot be sold"
+    )
+    is_shown: bool = Field(description="true once the contract knows these terms")
+    is_minted: bool = Field(description="true once its parts are minted, so that it can be sold")
+    hospitals: int = Field(description="hospitals that joined")
+    gain: Millionths | None = Field(
+        description="sum over all settled training rounds of the accepted cohorts' mean improvement; null before any"
+    )
+    epsilon: float | None = Field(description="the most privacy that the task may cost a row; null without a budget")
+    offers: list[Offer] = Field(description=f"offers in effect, the cheapest first; {MOST_OFFERS} at most")
+    offers_in_all: int
+    sold: Amount = Field(description="all that buyers paid and servers took, servers' fees included")
+    paid: Amount = Field(description="all that was ever paid to the holders of its parts")
+    sales: int = Field(description="transactions that took buyers' payments")
+    predictions: int = Field(description="predictions sold: each payment by its server's price at that time")
+
+
+class Holding(ApiModel):
+    """`holder` has the parts. A node's are its pool's: `account` is then the node, else the holder itself."""
+
+    holder: Account
+    account: Account
+    role: Literal["operator", "hospital", "voter", "other"]
+    parts: Amount = Field(description="parts of the model, of 2^64")
+    share: Millionths = Field(description="its parts as a share of all, rounded down")
+    earned: Amount = Field(description="all that its parts earned, rounded down")
+    claimed: Amount
+    claimable: Amount
+
+
+class SaleDay(ApiModel):
+    day: Time = Field(description="beginning of the day in UTC")
+    sold: Amount = Field(description="all sales until the day's end")
+    paid: Amount = Field(description="all payments to holders until the day's end")
+    predictions: int = Field(description="predictions sold until the day's end")
+
+
+class ModelSales(SoldModel):
+    buyers: int = Field(description="accounts that made a deposit")
+    holdings: list[Holding] = Field(description="holders who have or had parts, by their earnings")
+    days: list[SaleDay] = Field(description="days with a payment, the earliest first")
