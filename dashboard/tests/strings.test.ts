@@ -29,10 +29,23 @@ const SAME: Partial<Record<string, readonly string[]>> = {
     'name example org',
   ],
   de: [
-    ...['Aggregator', 'Block', 'Commitments', 'Delegator', 'Explorer', 'Gas', 'Log', 'Median', 'Name', 'Node', 'Nodes'],
+    ...[
+      'Aggregator',
+      'Arena',
+      'Block',
+      'Commitments',
+      'Delegator',
+      'Explorer',
+      'Gas',
+      'Log',
+      'Median',
+      'Name',
+      'Node',
+      'Nodes',
+    ],
     ...['Phase', 'Pool', 'Portfolio', 'System', 'Token', 'in', 'live'],
   ],
-  es: ['Gas', 'Hospital', 'Token', 'no', 'tokens'],
+  es: ['Arena', 'Gas', 'Hospital', 'Token', 'no', 'tokens'],
   fr: [
     ...[
       'Actions',

@@ -39,6 +39,8 @@ const TERMS: Schemas['Terms'] = {
   hospital_share_bps: 7000,
   voter_share_bps: 2000,
   aggregator_share_bps: 1000,
+  rank_decay_bps: 0,
+  rank_floor: 0,
   harmful_slash_bps: 2001,
   withheld_slash_bps: 201,
   not_revealed_slash_bps: 1001,
@@ -64,7 +66,7 @@ describe('terms as the contract takes them', () => {
   const fields = propose?.inputs[0]?.components.map(({ name }) => name) ?? []
 
   it('has every field of the contract’s, and no other', () => {
-    expect(fields).toHaveLength(45)
+    expect(fields).toHaveLength(47)
     expect(Object.keys(params).toSorted()).toEqual(fields.toSorted())
     expect(Object.keys(TERMS).toSorted()).toEqual(
       fields

@@ -5,7 +5,14 @@ type Round = Parameters<typeof unpaidOf>[0]
 type Member = Parameters<typeof unpaidOf>[1]['participants'][number]
 type Reason = NonNullable<Round['payments'][number]['reason']>
 
-const terms = { accept_floor: 0, harmful_below: -40_000, tolerance_abs: 1_000, tolerance_bps: 1_000 }
+const terms = {
+  accept_floor: 0,
+  harmful_below: -40_000,
+  rank_decay_bps: 0,
+  rank_floor: 0,
+  tolerance_abs: 1_000,
+  tolerance_bps: 1_000,
+}
 const member = (role: Member['role'], position = 0): Member => ({
   account: `0x${role}${position}`,
   role,

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from browser_driver import chromium, context_of
 from consilium_chain.ledger.structs import Outcome, Phase, Role, VoidReason
 from consilium_chain.tasks.money_spec import TOKEN
+from consilium_server.api.dashboard import built
 from consilium_server.database.tables import Cohort, OutcomeRow
+from dashboard_driver import NEEDED, violations
 from fastapi.testclient import TestClient
-from indexed_network import HOSPITALS, TASK_FILE, IndexedNetwork, app_of, populated
+from indexed_network import HOSPITALS, TASK_FILE, IndexedNetwork, app_of, populated, served
+from playwright.sync_api import expect
 
 ORDER = (3, 0, 5, 1, 4, 2)  # hospitals by cohort
 ARENA = 5
@@ -35,7 +39,8 @@ def settle(network: IndexedNetwork, round_: int, medians: Sequence[int], rewards
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> TestClient:
+def network(tmp_path: Path) -> IndexedNetwork:
+    """An arena whose second round is judged."""
     network = populated(tmp_path)
     with network.mined():
         network.propose(ARENA, TASK_FILE.replace("heart failure", "arena"), rank_decay_bps=8_500, rank_floor=300)
@@ -48,6 +53,11 @@ def client(tmp_path: Path) -> TestClient:
     with network.mined():
         form(network, 2)
         network.phase(ARENA, 2, Phase.SCORING, 2_000_000_000)
+    return network
+
+
+@pytest.fixture
+def client(network: IndexedNetwork) -> TestClient:
     return TestClient(app_of(network))
 
 
@@ -70,3 +80,25 @@ def test_standings_of_another_task_say_how_it_pays(client: TestClient) -> None:
     refused = client.get("/v1/tasks/1/standings")
     assert refused.status_code == 404
     assert "task 1 is no arena" in refused.text
+
+
+@pytest.mark.skipif(any(mark.args[0] for mark in NEEDED), reason="needs a browser and the built dashboard")
+@pytest.mark.parametrize("width", [1_280, 390])
+def test_the_page_shows_the_leaderboard_while_a_round_is_judged(network: IndexedNetwork, width: int) -> None:
+    with chromium() as browser, served(app_of(network, dashboard=str(built()))) as url:
+        page = context_of(browser).new_page()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto(f"{url}/tasks/{ARENA}")
+        card = page.locator("section", has=page.get_by_role("heading", name="Arena", exact=True))
+        expect(card.get_by_role("status")).to_contain_text("Round 2 with 6 trainers is not over")
+        expect(card.get_by_text("update is public").first).to_be_visible()
+        board = card.get_by_role("table", name="Arena", exact=True)
+        expect(board.get_by_role("row")).to_have_count(1 + len(HOSPITALS))
+        first = board.get_by_role("row").nth(1)
+        expect(first).to_contain_text("40")
+        expect(first.get_by_role("link")).to_have_attribute("href", f"#/nodes/{HOSPITALS[3]}/hospital")
+        card.get_by_label("Hospital").select_option(HOSPITALS[1])
+        expect(card.get_by_text("One training round has been settled")).to_be_visible()
+        expect(page.get_by_text("This is an arena").first).to_be_visible()
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -80,6 +80,13 @@ export const rounds = (number: number) =>
     return api.GET('/v1/tasks/{task}/rounds', { params, signal })
   })
 
+/** Of an arena. */
+export const standings = (number: number) =>
+  list(['task', number, 'standings'], (cursor, signal) => {
+    const params = { path: { task: number }, query: { limit: 200, ...cursor } }
+    return api.GET('/v1/tasks/{task}/standings', { params, signal })
+  })
+
 export const round = (number: number, which: number) =>
   single(['task', number, 'round', which], (signal) => {
     const params = { path: { task: number, round: which } }

@@ -7,7 +7,10 @@ import { ROLES } from './enums'
 
 type Round = Schemas['Round']
 type Member = Schemas['Member']
-type Terms = Pick<Schemas['Terms'], 'accept_floor' | 'harmful_below' | 'tolerance_abs' | 'tolerance_bps'>
+type Terms = Pick<
+  Schemas['Terms'],
+  'accept_floor' | 'harmful_below' | 'rank_decay_bps' | 'rank_floor' | 'tolerance_abs' | 'tolerance_bps'
+>
 interface Joined {
   terms: Terms
   participants: readonly Member[]
@@ -35,7 +38,7 @@ export function unpaidOf(round: Round, { terms, participants }: Joined): Unpaid[
 /** A figure says more than the slash's reason, where the page has one. */
 function slashed(reason: NonNullable<Schemas['Payment']['reason']>, round: Round, member: Member, terms: Terms) {
   if (reason === 'harmful_cohort') return ofHospital(round, member, terms)
-  return (reason === 'failed_decoy' && failedDecoy(round, member)) || words.slashed(reason)
+  return (reason === 'failed_decoy' && failedDecoy(round, member, terms)) || words.slashed(reason)
 }
 
 function unpaid(round: Round, member: Member, terms: Terms): string | null {
@@ -51,7 +54,8 @@ function ofHospital(round: Round, { account, position }: Member, terms: Terms): 
   const { median } = cohort
   if (!isJudged(cohort) || median === null || !cohort.survivors.includes(position)) return words.not_in_sum()
   if (median < terms.harmful_below) return words.harmful(formatScore(median), formatScore(terms.harmful_below))
-  if (!cohort.accepted) return words.rejected(formatScore(median), formatScore(terms.accept_floor))
+  if (median < terms.accept_floor) return words.rejected(formatScore(median), formatScore(terms.accept_floor))
+  if (terms.rank_decay_bps > 0) return words.no_rank(formatScore(median), formatScore(terms.rank_floor))
   return words.no_improvement(formatScore(median))
 }
 
@@ -69,10 +73,10 @@ function ofVoter(round: Round, member: Member, terms: Terms): string {
 }
 
 /** A cohort whose decoy the voter scored at least as high as its sum; null if the page cannot tell it. */
-function failedDecoy(round: Round, member: Member): string | null {
+function failedDecoy(round: Round, member: Member, terms: Terms): string | null {
   const ballot = ballotOf(round, member)
   if (!ballot) return null
-  for (const cohort of round.cohorts.filter((one) => one.accepted)) {
+  for (const cohort of round.cohorts.filter((one) => isJudged(one) && (one.median ?? 0) >= terms.accept_floor)) {
     const { score, decoy } = scoresOf(ballot, cohort, round)
     if (score !== null && decoy !== null && score <= decoy)
       return words.failed_decoy(formatScore(decoy), formatScore(score))

@@ -36,6 +36,7 @@ import { Watch } from '../parts/watch'
 import * as say from '../strings'
 import Missing from './missing'
 
+const Arena = lazy(() => import('../parts/arena'))
 const Report = lazy(() => import('../parts/report'))
 const Statistics = lazy(() => import('../parts/statistics'))
 const Operate = lazy(() => import('../wallet/operate'))
@@ -86,6 +87,13 @@ function Lower({ task }: { task: Schemas['Task'] }) {
         <Figure name={words.left} value={<Tokens of={task.money.left} />} />
         {task.spec?.privacy && <Figure name={words.epsilon} value={task.spec.privacy.epsilon} />}
       </dl>
+      {task.terms.rank_decay_bps > 0 && (
+        <Later>
+          <Suspense>
+            <Arena task={task} />
+          </Suspense>
+        </Later>
+      )}
       <Later>
         <Rounds task={task} />
       </Later>
@@ -206,7 +214,7 @@ function Privacy({ task }: { task: Schemas['Task'] }) {
           <p className="soft small">{words.spent(Math.min(task.round, task.rounds), task.rounds)}</p>
         </>
       ) : (
-        <p className="soft">{words.noPrivacy}</p>
+        <p className="soft">{task.terms.rank_decay_bps > 0 ? words.publicUpdates : words.noPrivacy}</p>
       )}
       <Membership model={task.spec.model} epsilon={privacy?.epsilon ?? null} terms={task.terms} />
     </Card>

@@ -10,6 +10,7 @@ import { isKey } from '../lib/fields'
 import { axisOf, formatPlain, type MetricName, type Quality, type Scale } from '../lib/metrics'
 import { calibrationOf, type Curve } from '../lib/report'
 import { amountsOf, progressOf, qualityOf, shareWorths } from '../lib/series'
+import type { curveOf } from '../lib/standings'
 import { formatDay, formatTime } from '../lib/times'
 import * as say from '../strings'
 import type { ChartProps } from './chart'
@@ -44,6 +45,28 @@ export function ProgressChart({ of, metric }: { of: readonly Schemas['RoundSumma
       unit={isKey(metric, words.unit) ? words.unit[metric] : words.unitUnknown}
       shown={formatScore}
       empty={rounds.length ? words.oneRound : words.noneSettled}
+    />
+  )
+}
+
+/** A trainer's median improvement by round, beside the best one. */
+export function TrainerChart(props: {
+  caption: string
+  of: ReturnType<typeof curveOf>
+  names: { own: string; best: string }
+}) {
+  const { rounds, own, best } = props.of
+  return (
+    <Drawn
+      caption={props.caption}
+      across={{ name: say.columns.round, values: rounds, shown: String }}
+      series={[
+        { name: props.names.own, values: own },
+        { name: props.names.best, values: best },
+      ]}
+      unit={say.task.unitUnknown}
+      shown={formatScore}
+      empty={rounds.length ? say.task.oneRound : say.task.noneSettled}
     />
   )
 }

@@ -36,6 +36,7 @@ export const payouts = {
       `it was slashed, because its cohort’s median ${median} is below the limit ${floor}.`,
     rejected: (median: string, floor: string) => `its cohort’s median ${median} is below the threshold ${floor}.`,
     no_improvement: (median: string) => `its cohort’s median ${median} is accepted, but is no improvement.`,
+    no_rank: (median: string, floor: string) => `its median ${median} is below ${floor}, the least that has a rank.`,
     no_seat: () => 'it was not drawn into the committee.',
     stood_down: () => 'it stood down from the committee.',
     not_revealed: () => 'it did not reveal its scores.',

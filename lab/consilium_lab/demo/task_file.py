@@ -76,6 +76,8 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
 }
 RANK_DECAY = 8_500
 RANK_FLOOR = 0.01  # of log loss: copies of the base with noise stayed below it
+# Fewer and longer rounds: repeating a short step of the last round's best still improves the model, and is paid for it.
+ARENA_ROUNDS, ALONE_EPOCHS = 3, 4
 # Chance moves the update of one hospital further than a cohort's mean. In an arena a bad one earns nothing anyway.
 ALONE_HARMS = 5
 
@@ -118,14 +120,16 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
         "min_hospitals": least_hospitals(hospitals, cohorts, size),
         "max_hospitals": hospitals + strangers,
     }
-    if settings.rounds is not None:
-        rounds["rounds"] = settings.rounds
-    judging = defaults["judging"]
+    judging, training = defaults["judging"], defaults["training"]
     given: dict[str, Any] = dict(settings.money or {})
     if settings.arena:
         rounds |= {"cohorts": hospitals, "min_hospitals": min(2, hospitals), "max_weight": 1}
+        rounds["rounds"] = ARENA_ROUNDS
+        training = {**training, "epochs": ALONE_EPOCHS * training["epochs"]}
         judging = {**judging, "rank_floor": RANK_FLOOR, "harmful_below": ALONE_HARMS * judging["harmful_below"]}
         given = {"rank_decay_bps": RANK_DECAY, **given}
+    if settings.rounds is not None:
+        rounds["rounds"] = settings.rounds
     money = with_bond(MoneySpec(**given), rounds["rounds"])
     # With strangers all have a seat, so that strangers never get the majority by chance.
     usual = voters + strangers if strangers else default_seats(voters)
@@ -141,6 +145,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
         "data": data.schema.model_dump(),
         "update": {**defaults["update"], "publication": publication, "masked": settings.masked, **codec},
         "rounds": rounds,
+        "training": training,
         "judging": {**judging, "max_voters": voters + strangers, "seats": seats},
         "windows": dict(settings.windows or {}),
         "money": money.model_dump(),

@@ -38,6 +38,7 @@ export const payouts: typeof en.payouts = {
     harmful: (median, floor) => `Slash, denn der Median ${median} der Kohorte liegt unter der Grenze ${floor}.`,
     rejected: (median, floor) => `der Median ${median} der Kohorte liegt unter der Schwelle ${floor}.`,
     no_improvement: (median) => `der Median ${median} der Kohorte ist angenommen, aber keine Verbesserung.`,
+    no_rank: (median, floor) => `ihr Median ${median} liegt unter ${floor}, dem kleinsten mit einem Rang.`,
     no_seat: () => 'wurde nicht ins Komitee gelost.',
     stood_down: () => 'ist aus dem Komitee zurückgetreten.',
     not_revealed: () => 'hat die Bewertungen nicht aufgedeckt.',

@@ -38,6 +38,7 @@ export const payouts: typeof en.payouts = {
       `tuvo un slash, porque la mediana ${median} de su cohorte está por debajo del límite ${floor}.`,
     rejected: (median, floor) => `la mediana ${median} de su cohorte está por debajo del umbral ${floor}.`,
     no_improvement: (median) => `la mediana ${median} de su cohorte se acepta, pero no es una mejora.`,
+    no_rank: (median, floor) => `su mediana ${median} está por debajo de ${floor}, la menor que tiene puesto.`,
     no_seat: () => 'no salió en el sorteo del comité.',
     stood_down: () => 'se retiró del comité.',
     not_revealed: () => 'no reveló sus puntuaciones.',

@@ -38,6 +38,7 @@ export const payouts: typeof en.payouts = {
     harmful: (median, floor) => `il a été slashé, car la médiane ${median} de sa cohorte est sous la limite ${floor}.`,
     rejected: (median, floor) => `la médiane ${median} de sa cohorte est sous le seuil ${floor}.`,
     no_improvement: (median) => `la médiane ${median} de sa cohorte est acceptée, mais n’est pas une amélioration.`,
+    no_rank: (median, floor) => `sa médiane ${median} est inférieure à ${floor}, la plus petite qui a un rang.`,
     no_seat: () => 'il n’a pas été tiré au sort pour le comité.',
     stood_down: () => 'il s’est retiré du comité.',
     not_revealed: () => 'il n’a pas révélé ses notes.',
