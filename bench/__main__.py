@@ -32,6 +32,7 @@ encoder   all weights of a pretrained encoder in six blobs, beside its adapters;
 fewest    the fewest bytes at plain averaging's AUC on chest X-rays
 methods   FedProx, SCAFFOLD, FedAdam and others on hospitals whose patients differ
 programs  a program beside the module that it was exported from: export, reading, each step
+experts   experts of unequal size beside equal ones at equal FLOPs, on five domains
 int8      models with weights of 8 bits as ONNX, beside whole ones
 scans     a folder of DICOM files as a node reads it, beside pydicom alone
 reading   a gigabyte of each kind of file as a node reads it, beside pandas and pydicom; memory; half an hour
@@ -83,6 +84,7 @@ PARTS = {
     "fewest": "bench.client.fewest",
     "methods": "bench.client.methods",
     "programs": "bench.client.programs",
+    "experts": "bench.client.experts",
     "int8": "bench.client.int8",
     "scans": "bench.client.scans",
     "reading": "bench.client.reading",

@@ -12,7 +12,7 @@ import { Card, OnDemand } from './basics'
 
 const Predict = lazy(() => import('../predict/panel'))
 const words = say.operate
-const GRAPHS = ['model-int8.onnx', 'model.onnx'] as const // the smaller one first
+const GRAPHS: readonly string[] = ['model-int8.onnx', 'model.onnx']
 
 export function Model({ task }: { task: Schemas['Task'] }) {
   const { data: network } = useQuery(config())
@@ -43,7 +43,7 @@ export function Model({ task }: { task: Schemas['Task'] }) {
 }
 
 function Files({ task, of }: { task: number; of: Schemas['ModelView'] }) {
-  const graph = GRAPHS.map((name) => of.files.find((file) => file.name === name)).find((file) => file !== undefined)
+  const [graph] = of.files.filter(({ name }) => GRAPHS.includes(name)).sort((a, b) => a.size - b.size)
   return (
     <>
       <p className={of.verified ? '' : 'bad'}>{words.modelAfter(of.round, of.rounds, of.verified)}</p>
