@@ -25,7 +25,7 @@ from consilium_server.index.indexer import Indexer
 from dashboard_driver import LOOKS, NEEDED, connect, violations
 from eth_account.signers.local import LocalAccount
 from market_driver import Server
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 from served_app import served
 from test_shares import SALE, Ended, ended
 from voter_driver import TASK, FiledTask
@@ -204,7 +204,7 @@ def test_a_buyer_without_ether_buys_and_checks_a_prediction(market: Market, watc
     receipt = json.loads(download.value.path().read_text())
     assert json.loads(receipt["request"]) == {"rows": [{"age": 61.5}]}
 
-    rows = {"name": "r.csv", "mimeType": "text/csv", "buffer": b"age\n20\n\n70\n?\n"}
+    rows: FilePayload = {"name": "r.csv", "mimeType": "text/csv", "buffer": b"age\n20\n\n70\n?\n"}
     page.get_by_label("Fill in from a table").set_input_files(rows)
     page.get_by_role("button", name="Predict all 3 rows for 0.03").click()
     expect(page.get_by_role("table", name="Predictions", exact=True).get_by_role("row")).to_have_count(4)
