@@ -26,7 +26,7 @@ def paths(rig: Rig) -> list[str]:
     hospital, voter = rig.node(), rig.node("voter")
     return [
         "/", "/tasks", "/tasks?phase=ended", "/tasks/1", "/tasks/1/rounds/0", "/tasks/1/rounds/1", "/tasks/1/audit",
-        "/tasks/compare?of=1", "/nodes", f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter",
+        "/tasks/compare?of=1", "/market", "/models/1", "/nodes", f"/nodes/{hospital}/hospital", f"/nodes/{voter}/voter",
         f"/nodes/compare?of={hospital}", f"/accounts/{hospital}", "/portfolio", "/propose", "/desk", "/wallet",
         "/search?q=1", "/told", "/nowhere",
     ]  # fmt: skip

@@ -25,7 +25,7 @@ from consilium_server.index.indexer import Indexer
 from dashboard_driver import LOOKS, NEEDED, connect, violations
 from eth_account.signers.local import LocalAccount
 from market_driver import Server
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 from served_app import served
 from test_shares import SALE, Ended, ended
 from voter_driver import TASK, FiledTask
@@ -204,7 +204,7 @@ def test_a_buyer_without_ether_buys_and_checks_a_prediction(market: Market, watc
     receipt = json.loads(download.value.path().read_text())
     assert json.loads(receipt["request"]) == {"rows": [{"age": 61.5}]}
 
-    rows = {"name": "r.csv", "mimeType": "text/csv", "buffer": b"age\n20\n\n70\n?\n"}
+    rows: FilePayload = {"name": "r.csv", "mimeType": "text/csv", "buffer": b"age\n20\n\n70\n?\n"}
     page.get_by_label("Fill in from a table").set_input_files(rows)
     page.get_by_role("button", name="Predict all 3 rows for 0.03").click()
     expect(page.get_by_role("table", name="Predictions", exact=True).get_by_role("row")).to_have_count(4)
@@ -288,3 +288,30 @@ def test_a_server_that_the_operator_does_not_name_is_bought_from_by_command(mark
     page.get_by_role("button", name="Buy predictions…").click()
     expect(page.get_by_text("does not let its pages connect to")).to_be_visible()
     expect(page.get_by_text(f"consilium buy {market.server.url}")).to_be_visible()
+
+
+def test_a_lost_answer_is_not_paid_twice(market: Market, watched: Watched) -> None:
+    page, wallet = watched.page, market.buyer()
+    lost: list[str] = []
+
+    def lose(route: Any) -> None:
+        route.fetch()  # the server takes the voucher
+        lost.append(route.request.headers["payment-signature"])
+        route.abort()
+
+    at_desk(market, page, wallet)
+    deposit(page, "1")
+    expect(page.get_by_text("The deposit is on the chain")).to_be_visible()
+    page.context.route("**/predict", lose)
+    page.get_by_label("age (").fill("50")
+    predict = page.get_by_role("button", name="Predict for 0.01")
+    predict.click()
+    expect(page.get_by_role("alert").filter(has_text="Nothing is paid twice")).to_be_visible()
+    expect(page.get_by_text("0.99", exact=True)).to_be_visible()  # left
+    page.context.unroute("**/predict")
+    asked = wallet.asked.count("eth_signTypedData_v4")
+    predict.click()
+    expect(check(page, "my payment")).to_contain_text("holds")
+    assert (len(set(lost)), len(lost), wallet.asked.count("eth_signTypedData_v4")) == (1, 3, asked)
+    expect(page.get_by_text("0.99", exact=True)).to_be_visible()
+    watched.errors[:] = [one for one in watched.errors if "ERR_FAILED" not in one]

@@ -1,11 +1,12 @@
 /** A buyer's account with one server: on the chain, and in the server's books. */
 import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
 import { encodeAbiParameters, keccak256, toHex, type Address, type Hex } from 'viem'
 import { useConfig } from 'wagmi'
 import { getPublicClient, readContract, signTypedData } from 'wagmi/actions'
 import { modelSharesAbi } from '../generated/abi'
 import { same } from '../lib/accounts'
-import { ofPayment, signerOf, voucherMessage, type Bought, type Finding } from '../lib/selling'
+import { ofPayment, signerOf, voucherMessage, type Bought, type Finding, type Voucher } from '../lib/selling'
 import * as say from '../strings'
 import { useNetwork } from '../wallet/provider'
 import { buy, describe, lastVoucher, sendDeposit, ServerRefuses, type Described } from './server'
@@ -106,19 +107,44 @@ export interface Purchase extends Bought {
   payment: Finding
 }
 
-/** Pays for a request by a voucher and gets its answer. `onSigned`: once the wallet has signed. */
+interface Sent {
+  request: string
+  voucher: Voucher
+  signature: Hex
+}
+
+/** `purchase` pays for a request by a voucher and gets its answer; `onSigned`: once the wallet has signed. Without an
+ * answer the same request goes out with the same voucher the next time (`isSent`), so nothing is paid twice.
+ */
 export function usePurchase(buyer: Address, { task, server, url }: Place) {
   const network = useNetwork()
   const wagmi = useConfig()
   const clock = useClock()
-  return async (request: string, account: Account, price: bigint, onSigned: () => void): Promise<Purchase> => {
+  const [sent, setSent] = useState<Sent | null>(null)
+
+  async function signed(request: string, account: Account, price: bigint): Promise<Sent> {
     const { expiresAfter } = account.of
     const seconds = expiresAfter > VOUCHER_SECONDS ? expiresAfter : VOUCHER_SECONDS
     const expiresAt = (await clock()) + seconds + SPARE_SECONDS
     const voucher = { buyer, server, taskId: BigInt(task), amount: account.sold + price, expiresAt }
-    const signature: Hex = await signTypedData(wagmi, { account: buyer, ...voucherMessage(network, voucher) })
-    onSigned()
-    const bought = await buy(url, network.chainId, request, voucher, signature)
-    return { ...bought, payment: ofPayment(network, bought, voucher, price) }
+    const signature = await signTypedData(wagmi, { account: buyer, ...voucherMessage(network, voucher) })
+    return { request, voucher, signature }
   }
+
+  async function purchase(request: string, account: Account, price: bigint, onSigned: () => void): Promise<Purchase> {
+    const present = sent && isOf(sent, request, account, price) ? sent : await signed(request, account, price)
+    onSigned()
+    setSent(present)
+    const bought = await buy(url, network.chainId, request, present.voucher, present.signature)
+    setSent(null)
+    return { ...bought, payment: ofPayment(network, bought, present.voucher, price) }
+  }
+  const isSent = (request: string, account: Account, price: bigint) =>
+    sent !== null && isOf(sent, request, account, price)
+  return { purchase, isSent }
+}
+
+/** True if a voucher pays for this request, and the server has taken it or can take it now. */
+function isOf({ request, voucher: { amount } }: Sent, wanted: string, { sold }: Account, price: bigint): boolean {
+  return request === wanted && (amount === sold || amount === sold + price)
 }

@@ -40,7 +40,7 @@ export function Checks({ network, of, more = [] }: { network: Config; of: Bought
         of={[
           [say.columns.task, <TaskLink key="task" task={task} />],
           [words.server, <Account key="server" of={of.receipt.server} />],
-          [words.price, <Tokens key="amount" of={of.receipt.amount} isExact />],
+          [words.charged, <Tokens key="amount" of={of.receipt.amount} isExact />],
           [say.columns.rows, rowsOf(of)],
         ]}
       />
@@ -90,8 +90,8 @@ function Line({ of }: { of: Finding }) {
       <div>
         {words.checks[of.check]}: <strong className="state">{words.state[state]}</strong>
         {of.holds !== null &&
-          of.compared.map((one, at) => (
-            <p key={at} className="small soft wrap">
+          [...new Set(of.compared)].map((one) => (
+            <p key={one} className="small soft wrap">
               <code>{one}</code>
             </p>
           ))}

@@ -60,7 +60,7 @@ type State = { state: 'idle' | 'signing' | 'asking' } | { state: 'failed'; why: 
 function Rows({ buyer, place, account, columns, again }: Entering) {
   const network = useNetwork()
   const refusal = useRefusal()
-  const purchase = usePurchase(buyer, place)
+  const { purchase, isSent } = usePurchase(buyer, place)
   const [cells, setCells] = useState<Cells>({})
   const [table, setTable] = useState<readonly Cells[]>([])
   const [state, setState] = useState<State>({ state: 'idle' })
@@ -73,18 +73,19 @@ function Rows({ buyer, place, account, columns, again }: Entering) {
     setBought(undefined)
     setState({ state: 'signing' })
     try {
-      const request = JSON.stringify({ rows: rows.map((row) => rowOf(row, columns)) })
-      const price = account.of.price * BigInt(rows.length)
-      setBought(await purchase(request, account, price, () => setState({ state: 'asking' })))
+      setBought(await purchase(requestOf(rows), account, priceOf(rows), () => setState({ state: 'asking' })))
+      await again()
       setState({ state: 'idle' })
     } catch (error) {
+      await again()
       setState({ state: 'failed', why: refusal(error) })
     }
-    await again()
   }
 
-  const priceOf = (rows: number) => formatExactly(account.of.price * BigInt(rows))
-  const canPay = (rows: number) => account.left >= account.of.price * BigInt(rows)
+  const requestOf = (rows: readonly Cells[]) => JSON.stringify({ rows: rows.map((row) => rowOf(row, columns)) })
+  const priceOf = (rows: readonly Cells[]) => account.of.price * BigInt(rows.length)
+  const canPay = (rows: readonly Cells[]) =>
+    account.left >= priceOf(rows) || isSent(requestOf(rows), account, priceOf(rows))
   const areValid = table.every((row) => columns.every((one) => readCell(one, row[one.column] ?? '').fault === ''))
   return (
     <form
@@ -109,21 +110,25 @@ function Rows({ buyer, place, account, columns, again }: Entering) {
         ))}
       </div>
       <div className="tools">
-        <button type="submit" className="main" disabled={isBusy || !canPay(1) || faults.some((one) => one !== '')}>
-          {words.one(priceOf(1))}
+        <button
+          type="submit"
+          className="main"
+          disabled={isBusy || !canPay([cells]) || faults.some((one) => one !== '')}
+        >
+          {words.one(formatExactly(priceOf([cells])))}
         </button>
         {table.length > 1 && (
           <button
             type="button"
-            disabled={isBusy || !areValid || table.length > account.of.mostRows || !canPay(table.length)}
+            disabled={isBusy || !areValid || table.length > account.of.mostRows || !canPay(table)}
             onClick={() => void go(table)}
           >
-            {words.all(table.length, priceOf(table.length))}
+            {words.all(table.length, formatExactly(priceOf(table)))}
           </button>
         )}
       </div>
       {table.length > account.of.mostRows && <p className="bad">{words.tooMany(account.of.mostRows)}</p>}
-      {!canPay(1) && <p className="soft">{words.needsDeposit}</p>}
+      {!canPay([cells]) && <p className="soft">{words.needsDeposit}</p>}
       <div role={state.state === 'failed' ? 'alert' : 'status'}>
         {state.state === 'failed' ? (
           <div className="notice bad">{state.why}</div>

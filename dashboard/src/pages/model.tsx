@@ -151,7 +151,7 @@ function Sales({ of: model }: { of: Schemas['ModelSales'] }) {
           { number: words.part, of: ({ share }) => formatMillionths(share) },
           { tokens: say.columns.earned, of: ({ earned }) => earned },
           { tokens: say.columns.claimed, of: ({ claimed }) => claimed },
-          { tokens: say.columns.claimable, of: ({ claimable }) => claimable },
+          { tokens: words.claimable, of: ({ claimable }) => claimable },
         ]}
       >
         <p className="small">

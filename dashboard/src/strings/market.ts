@@ -49,6 +49,7 @@ export const market = {
   party: 'Party',
   part: 'Part',
   role: { operator: 'Operator', hospital: 'Hospital', voter: 'Voter', other: 'Holder' },
+  claimable: 'To claim',
   byDay: 'Predictions sold by day',
   oneDay: 'A chart needs two days with sales.',
   score: 'Score by round',
@@ -94,6 +95,7 @@ export const market = {
 
   receipt: 'Receipt',
   receiptMeans: 'The checks run in this browser.',
+  charged: 'Price of all',
   download: 'Download the receipt',
   check: 'Check a receipt',
   checkMeans:

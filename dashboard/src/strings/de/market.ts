@@ -55,6 +55,7 @@ export const market: typeof en.market = {
   party: 'Beteiligter',
   part: 'Anteil',
   role: { operator: 'Betreiber', hospital: 'Krankenhaus', voter: 'Bewerter', other: 'Inhaber' },
+  claimable: 'Abholbar',
   byDay: 'Verkaufte Vorhersagen nach Tagen',
   oneDay: 'Ein Diagramm braucht zwei Tage mit Verkäufen.',
   score: 'Bewertung nach Runden',
@@ -100,6 +101,7 @@ export const market: typeof en.market = {
 
   receipt: 'Quittung',
   receiptMeans: 'Die Prüfungen laufen in diesem Browser.',
+  charged: 'Preis zusammen',
   download: 'Quittung herunterladen',
   check: 'Eine Quittung prüfen',
   checkMeans:

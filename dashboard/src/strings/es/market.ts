@@ -54,6 +54,7 @@ export const market: typeof en.market = {
   party: 'Participante',
   part: 'Parte',
   role: { operator: 'Operador', hospital: 'Hospital', voter: 'Evaluador', other: 'Titular' },
+  claimable: 'Por cobrar',
   byDay: 'Predicciones vendidas por día',
   oneDay: 'Un gráfico necesita dos días con ventas.',
   score: 'Puntuación por ronda',
@@ -98,6 +99,7 @@ export const market: typeof en.market = {
 
   receipt: 'Recibo',
   receiptMeans: 'Las comprobaciones se hacen en este navegador.',
+  charged: 'Precio total',
   download: 'Descargar el recibo',
   check: 'Comprobar un recibo',
   checkMeans:

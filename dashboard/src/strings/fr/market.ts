@@ -55,6 +55,7 @@ export const market: typeof en.market = {
   party: 'Participant',
   part: 'Part du modèle',
   role: { operator: 'Opérateur', hospital: 'Hôpital', voter: 'Évaluateur', other: 'Détenteur' },
+  claimable: 'À retirer',
   byDay: 'Prédictions vendues par jour',
   oneDay: 'Un graphique demande deux jours avec des ventes.',
   score: 'Score par tour',
@@ -100,6 +101,7 @@ export const market: typeof en.market = {
 
   receipt: 'Reçu',
   receiptMeans: 'Les vérifications se font dans ce navigateur.',
+  charged: 'Prix total',
   download: 'Télécharger le reçu',
   check: 'Vérifier un reçu',
   checkMeans:
