@@ -6,7 +6,7 @@ import * as say from '../strings'
 
 /** Throws an error of the model's files. `holds`: null for a value that the model does not know. */
 export async function recomputed(task: number, { request, response }: Bought): Promise<Finding> {
-  const model = await load(task, AbortSignal.timeout(120_000))
+  const model = await load(task, 'model.onnx', AbortSignal.timeout(120_000))
   if (model.size) throw new Error(say.predict.deep)
   const check = 'predictions' as const
   let rows: readonly Row[]

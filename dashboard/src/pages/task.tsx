@@ -201,8 +201,10 @@ function Money({ of }: { of: Schemas['Money'] }) {
 function Privacy({ task }: { task: Schemas['Task'] }) {
   if (!task.spec) return null
   const { privacy } = task.spec
+  const isArena = task.terms.rank_decay_bps > 0
   return (
     <Card title={words.privacy}>
+      {isArena && <p>{words.publicUpdates}</p>}
       {privacy ? (
         <>
           <Facts
@@ -214,7 +216,7 @@ function Privacy({ task }: { task: Schemas['Task'] }) {
           <p className="soft small">{words.spent(Math.min(task.round, task.rounds), task.rounds)}</p>
         </>
       ) : (
-        <p className="soft">{task.terms.rank_decay_bps > 0 ? words.publicUpdates : words.noPrivacy}</p>
+        !isArena && <p className="soft">{words.noPrivacy}</p>
       )}
       <Membership model={task.spec.model} epsilon={privacy?.epsilon ?? null} terms={task.terms} />
     </Card>

@@ -93,7 +93,7 @@ export const task = {
   delta: 'δ',
   spent: (done: number, all: number) => `${done} of ${all} training rounds have used their part of ε.`,
   noPrivacy: 'This task adds no noise. Masks hide each update, but nothing limits how much the sums show of a row.',
-  publicUpdates: 'This is an arena: each trainer’s update is public, without noise.',
+  publicUpdates: 'This is an arena: each trainer’s update is public.',
   membership: 'Membership inference',
   membershipMeans: (isNoisy: boolean) =>
     `An attacker who has a row can guess from the published sums if a hospital trained on it. The table shows the AUC of this attack: 0.5 is chance, 1 is certainty. The number in brackets is the share of training rows that it finds at 5 % false alarms. It was measured on breast-cancer data, in the nearest setting. ${isNoisy ? 'ε also limits every other attack.' : 'The setting has one training step a round, which hides least.'}`,

@@ -96,7 +96,7 @@ export const task: typeof en.task = {
   spent: (done, all) => `${done} von ${all} Trainingsrunden haben ihren Teil von ε verbraucht.`,
   noPrivacy:
     'Diese Aufgabe fügt kein Rauschen hinzu. Masken verbergen jedes Update, aber nichts begrenzt, wie viel die Summen von einer Zeile verraten.',
-  publicUpdates: 'Dies ist eine Arena: Das Update jedes Teilnehmers ist öffentlich, ohne Rauschen.',
+  publicUpdates: 'Dies ist eine Arena: Das Update jedes Teilnehmers ist öffentlich.',
   membership: 'Mitgliedschafts-Angriff (Membership Inference)',
   membershipMeans: (isNoisy) =>
     `Ein Angreifer, der eine Zeile hat, kann aus den veröffentlichten Summen erraten, ob ein Krankenhaus damit trainiert hat. Die Tabelle zeigt die AUC dieses Angriffs: 0,5 ist Zufall, 1 ist Gewissheit. Die Zahl in Klammern ist der Anteil der Trainingszeilen, die er bei 5 % Fehlalarmen findet. Gemessen wurde mit Brustkrebsdaten, in der nächstliegenden Einstellung. ${isNoisy ? 'ε begrenzt auch jeden anderen Angriff.' : 'Die Einstellung hat einen Trainingsschritt je Runde, der am wenigsten verbirgt.'}`,

@@ -96,7 +96,7 @@ export const task: typeof en.task = {
   spent: (done, all) => `${done} de ${all} rondas de entrenamiento han usado su parte de ε.`,
   noPrivacy:
     'Esta tarea no añade ruido. Las máscaras ocultan cada actualización, pero nada limita cuánto muestran las sumas de una fila.',
-  publicUpdates: 'Esto es una arena: la actualización de cada participante es pública, sin ruido.',
+  publicUpdates: 'Esto es una arena: la actualización de cada participante es pública.',
   membership: 'Inferencia de pertenencia',
   membershipMeans: (isNoisy) =>
     `Un atacante que tiene una fila puede adivinar con las sumas publicadas si un hospital entrenó con ella. La tabla muestra la AUC de este ataque: 0,5 es azar, 1 es certeza. El número entre paréntesis es la parte de las filas de entrenamiento que encuentra con un 5 % de falsas alarmas. Se midió con datos de cáncer de mama, en la configuración más cercana. ${isNoisy ? 'ε también limita cualquier otro ataque.' : 'La configuración tiene un paso de entrenamiento por ronda, que es lo que menos oculta.'}`,

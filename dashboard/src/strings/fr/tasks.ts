@@ -96,7 +96,7 @@ export const task: typeof en.task = {
   spent: (done, all) => `${done} tours d’entraînement sur ${all} ont utilisé leur part de ε.`,
   noPrivacy:
     'Cette tâche n’ajoute pas de bruit. Des masques cachent chaque mise à jour, mais rien ne limite ce que les sommes montrent d’une ligne.',
-  publicUpdates: 'Ceci est une arène : la mise à jour de chaque participant est publique, sans bruit.',
+  publicUpdates: 'Ceci est une arène : la mise à jour de chaque participant est publique.',
   membership: 'Inférence d’appartenance',
   membershipMeans: (isNoisy) =>
     `Un attaquant qui a une ligne peut deviner d’après les sommes publiées si un hôpital s’en est servi pour entraîner. Le tableau montre l’AUC de cette attaque : 0,5 est le hasard, 1 est la certitude. Le nombre entre parenthèses est la part des lignes d’entraînement qu’elle trouve à 5 % de fausses alarmes. Elle a été mesurée sur des données de cancer du sein, dans le réglage le plus proche. ${isNoisy ? 'ε limite aussi toute autre attaque.' : 'Le réglage a un pas d’entraînement par tour, ce qui cache le moins.'}`,
