@@ -11,7 +11,7 @@ from consilium_chain.settlement.payouts import ranking
 from fastapi import APIRouter
 from sqlalchemy import select
 
-from consilium_server.api import schemas, task_schemas
+from consilium_server.api import schemas, standing_schemas
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At
 from consilium_server.api.round_reads import cut_of_rounds, round_summaries
@@ -30,7 +30,7 @@ standings = APIRouter(prefix="/v1", tags=["tasks"])
     "An arena's ranks by round, the latest round first",
     LIST_OF_ONE,
 )
-def list_standings(at: At, request: Paged, task: schemas.TaskNumber) -> schemas.Page[task_schemas.ArenaRound]:
+def list_standings(at: At, request: Paged, task: schemas.TaskNumber) -> schemas.Page[standing_schemas.ArenaRound]:
     """An arena's ranks and rewards by round. Raises Problem for a task that is no arena."""
     current = task_row(at, task)
     params = current.TaskRow.params
@@ -42,7 +42,7 @@ def list_standings(at: At, request: Paged, task: schemas.TaskNumber) -> schemas.
     hospitals = {one.position: one.account for one, _ in participants(at, task) if one.role == Role.HOSPITAL}
     alone, present, paid = _alone(at, task, numbers), _present(at, task, numbers), _paid(at, task, numbers)
     items = [
-        task_schemas.ArenaRound(
+        standing_schemas.ArenaRound(
             round=number,
             phase=summary["phase"],
             outcome=summary["outcome"],
@@ -60,13 +60,13 @@ def list_standings(at: At, request: Paged, task: schemas.TaskNumber) -> schemas.
 def _standings(
     summary: Mapping[str, Any], floor: int, alone: Mapping[int, int], present: int, hospitals: Mapping[int, str],
     paid: Mapping[str, int],
-) -> list[task_schemas.Standing]:  # fmt: skip
+) -> list[standing_schemas.Standing]:  # fmt: skip
     """The hospitals of a round, the first rank first. Before the round has settled they have no median and no rank."""
     settled = summary["outcome"] == name(Outcome.SETTLED)
     medians: list[int] = summary["medians"] if settled else []
     ranks = {cohort: rank for rank, cohort in enumerate(ranking(medians, floor), 1)}
     found = [
-        task_schemas.Standing(
+        standing_schemas.Standing(
             hospital=hospitals[position],
             position=position,
             median=medians[cohort] if settled and present >> position & 1 else None,

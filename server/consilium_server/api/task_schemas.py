@@ -150,24 +150,6 @@ class RoundSummary(ApiModel):
     ended_at: Time | None
 
 
-class Standing(ApiModel):
-    hospital: Account
-    position: int
-    median: int | None = Field(description="in millionths; null before the round is settled, or without an update")
-    rank: int | None = Field(description="from 1; null without an improvement, and before the round is settled")
-    reward: Amount
-
-
-class ArenaRound(ApiModel):
-    """Ranks of a round, the first one first."""
-
-    round: RoundNumber
-    phase: PhaseName | None = Field(description="null once it is over")
-    outcome: OutcomeName
-    ended_at: Time | None
-    standings: list[Standing]
-
-
 class BlobHashes(ApiModel):
     blob: int
     expected: Hash | None = Field(description="hash by the contract's sum of commitments; null until it is known")
