@@ -264,7 +264,7 @@ def _sales(sales: dict[str, Any] | None) -> str:
         (str(sales["lost"]), "lost"),
         (sales["difference"], "difference of all payments, in wei"),
         (f"{sales['gas_per_prediction']:g}", "gas a prediction"),
-        (f"{sales['p95_ms']:g} ms", "of 95 in 100 answers"),
+        (f"{sales['p95_ms']:g} ms", "within which 95 in 100 answers came"),
     ]
     plain = sales["onnxruntime_p95_ms"]
     beside = "" if plain is None else f" onnxruntime alone takes {plain:g} ms."
