@@ -155,19 +155,29 @@ class Buyer(Account):
         self._server.deposit(amount)
 
     def predict(
-        self, rows: Sequence[Mapping[str, Any]], on_answer: Callable[[Bought], None] = lambda bought: None
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        deposit: int = 0,
+        confirm: Callable[[], bool] = lambda: True,
+        on_answer: Callable[[Bought], None] = lambda bought: None,
     ) -> list[Bought]:
-        """Buys predictions of rows, in one request or several, and checks each receipt. `on_answer` gets each answer as
-        it comes, before its check: keep a wrong one as evidence.
+        """Buys predictions of rows, in one request or several, and checks each receipt. `confirm` is asked first.
+        `deposit`: before the first request. `on_answer` gets each answer as it comes, before its check: keep a wrong
+        one as evidence.
 
-        Raises SaleError (ServerRefused, ServerUnreachable, ReceiptWrong).
+        Raises SaleError (NotBought, ServerRefused, ServerUnreachable, ReceiptWrong).
         """
+        from consilium_operators.market.errors import SaleError
         from consilium_operators.market.rows import requests_of
 
-        found = []
-        for body, count in requests_of(rows, self._server.most_rows):
-            found.append(self._server.predict(body, count, on_answer))
-        return found
+        if not confirm():
+            raise SaleError("NotBought")
+        if deposit:
+            self.deposit(deposit)
+        return [
+            self._server.predict(body, count, on_answer) for body, count in requests_of(rows, self._server.most_rows)
+        ]
 
 
 def _path(given: str | Path | None) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,31 +90,26 @@ def buy_command(
             f"task {buyer.task}: {len(found):,} predictions for {exact_tokens(len(found) * buyer.price)} tokens;"
             f" the channel has {exact_tokens(buyer.account.left)}" + (f", and gets {deposit} more" if deposit else "")
         )
-        if not yes and not (sys.stdin.isatty() and typer.confirm("buy them?")):
-            from consilium_operators.market.errors import SaleError
-
-            raise SaleError("NotBought")
-        if deposit is not None:
-            buyer.deposit(amount(deposit))
-        _buy(buyer, found, output, receipts)
+        added = 0 if deposit is None else amount(deposit)
+        _buy(buyer, found, added, lambda: yes or (sys.stdin.isatty() and typer.confirm("buy them?")), output, receipts)
 
 
-def _buy(buyer: consilium.Buyer, rows: list[dict[str, Any]], output: Path, receipts: Path | None) -> None:
+def _buy(
+    buyer: consilium.Buyer, rows: list[dict[str, Any]], deposit: int, confirm: Callable[[], bool], output: Path,
+    receipts: Path | None,
+) -> None:  # fmt: skip
     """Writes all answers that came, even if a later one does not; and its receipt only of one that is wrong."""
-    from consilium_operators.market.errors import SaleError
-
-    if receipts is not None:
-        receipts.mkdir(parents=True, exist_ok=True)
     answers: list[Bought] = []
 
     def on_answer(bought: Bought) -> None:
         answers.append(bought)
         if receipts is not None:
+            receipts.mkdir(parents=True, exist_ok=True)
             bought.write(receipts / f"receipt-{bought.receipt.payment.hex()[:16]}.json")
 
     try:
-        buyer.predict(rows, on_answer)
-    except SaleError as error:
+        buyer.predict(rows, deposit=deposit, confirm=confirm, on_answer=on_answer)
+    except consilium.Fault as error:
         if error.name == "ReceiptWrong" and answers:
             answers.pop()
         raise

@@ -295,11 +295,13 @@ def _run(raw: bytes, given: NDArray[Any]) -> NDArray[np.float32]:
         raise _impossible(f"onnxruntime cannot run it ({type(error).__name__})") from error
 
 
-def session_of(raw: bytes) -> Any:
-    """onnxruntime's, of a file's bytes, on the CPU."""
+def session_of(raw: bytes, threads: int = 0) -> Any:
+    """onnxruntime's, of a file's bytes, on the CPU. `threads`: by default one for each core."""
     import onnxruntime
 
-    return onnxruntime.InferenceSession(raw, providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = threads
+    return onnxruntime.InferenceSession(raw, options, providers=["CPUExecutionProvider"])
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from consilium_operators.download import download
 from consilium_operators.errors import OperatorError
 from consilium_operators.market.buyer import Buyer
 from consilium_operators.model_folder import SavedModel, read_model
-from consilium_operators.onnx_file import onnx_of
+from consilium_operators.onnx_file import onnx_of, session_of
 from consilium_operators.prediction import columns
 from consilium_operators.selling import mint, shares_of
 from eth_account import Account
@@ -189,14 +189,10 @@ def _percentile(seconds: Sequence[float], percent: int) -> float:
 def _plain(saved: SavedModel, bodies: Sequence[bytes]) -> float | None:
     """The p95 of onnxruntime alone on one core, in milliseconds; None without the packages, or for such a model."""
     try:
-        import onnxruntime
-
         raw, _ = onnx_of(saved)
-    except (ImportError, OperatorError):
+    except OperatorError:
         return None
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(raw, options, providers=["CPUExecutionProvider"])
+    session = session_of(raw, threads=1)
     (name,) = (one.name for one in session.get_inputs())
     names = columns(saved.spec.data)
     seconds = []
