@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -168,6 +169,7 @@ HEAVY = ("torch", "flwr", "opacus", "scipy", "sklearn", "pandas", "pyarrow", "du
 def test_a_machine_without_torch_trains_and_imports_nothing_heavy() -> None:
     program = WITHOUT_TORCH.replace("HEAVY", repr(HEAVY))
     ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, cwd=Path(__file__).parent
-    )
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, cwd=Path(__file__).parent,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
     assert ran.stdout.strip() == "numpy []", ran.stderr
