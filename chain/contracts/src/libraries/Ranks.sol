@@ -33,7 +33,7 @@ library Ranks {
         pure
         returns (uint256 best, uint256 claims)
     {
-        int64 highest;
+        int64 highest = 0;
         uint256 part = FIRST;
         for (uint256 cohort = 0; cohort < medians.length; ++cohort) {
             if (medians[cohort] < floor) continue;
