@@ -22,7 +22,7 @@ from consilium_server.api.models import model_folder
 from consilium_server.api.reading import open_engine
 from consilium_server.config import ApiSettings
 from consilium_server.index.indexer import Indexer
-from dashboard_driver import LOOKS, NEEDED, connect, violations
+from dashboard_driver import NEEDED, connect, violations
 from eth_account.signers.local import LocalAccount
 from market_driver import Server
 from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
@@ -34,6 +34,7 @@ pytestmark = NEEDED
 PRIVACY = "[privacy]\nepsilon = 6\nmax_grad_norm = 0.5\n"
 TEXT = TASK + PRIVACY + SALE
 PRICE = TOKEN // 100
+LOOKS = [(390, "light"), (390, "dark"), (1440, "light"), (1440, "dark")]
 
 
 @dataclass
