@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
+from consilium_core.units import WEI_PER_ETHER, parse_tokens
 
 from consilium.account import Account
 from consilium.sources import open_chain
@@ -17,12 +18,10 @@ if TYPE_CHECKING:
     from consilium_operators.market.receipts import Bought, Finding
 
 SALE_PORT = 8_700
-TOKEN = 10**18
 
 
 def amount(text: str) -> int:
     """An amount such as 0.01 tokens in the smallest unit. Raises SaleError (AmountMalformed)."""
-    from consilium_core.units import parse_tokens
     from consilium_operators.market.errors import SaleError
 
     try:
@@ -71,8 +70,8 @@ class Seller(Account):
         *,
         price: int,
         book: str | Path = "sales.sqlite",
-        least_sent: int = TOKEN,
-        redeem_above: int = TOKEN,
+        least_sent: int = WEI_PER_ETHER,
+        redeem_above: int = WEI_PER_ETHER,
         host: str = "127.0.0.1",
         port: int = SALE_PORT,
         clamp: bool = False,
@@ -134,7 +133,7 @@ class Buyer(Account):
 
     @property
     def price(self) -> int:
-        """Of one prediction."""
+        """The price of one prediction."""
         return self._server.price
 
     @property

@@ -188,7 +188,7 @@ def choose(party: Party, device: str) -> None:
 
 
 def _relays(watch: PeakWatch) -> dict[str, float]:
-    """Of the relay's processes: the largest, and the least. Those that ended before a second look count, too."""
+    """Memory of the relay's processes: the largest, and the least. Those that ended before a second look count, too."""
     sizes = sorted(watch.relays.values())
     return {"most": round(sizes[-1], 1), "least": round(sizes[0], 1)}
 

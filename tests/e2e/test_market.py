@@ -73,9 +73,9 @@ class Sold:
     def redeemed(self, buyer: Buyer) -> int:
         return self.seller.channels.of(self.task, self.seller.address, address_of(buyer)).redeemed
 
-    def paid(self) -> tuple[int, int]:
-        """Everything that the server and the holders got."""
-        return self.seller.token.balance(self.seller.address), self.seller.shares.paid(self.task)
+    def paid(self) -> int:
+        """Everything that the holders got."""
+        return self.seller.shares.paid(self.task)
 
 
 def address_of(buyer: Buyer) -> str:
@@ -119,13 +119,12 @@ def test_predictions_are_paid_by_vouchers_and_redeemed_together(sold: Sold) -> N
             assert len(bought.predictions) == 2
             assert bought.receipt.amount == 2 * PRICE
         assert buyer.account.left == 2 * TOKEN - 4 * PRICE
-    (server, holders), total = sold.paid(), 8 * PRICE
+    holders, total = sold.paid(), 8 * PRICE
     sold.server.stop()  # which redeems
     assert [sold.redeemed(buyer) for buyer in buyers] == [4 * PRICE, 4 * PRICE]
-    assert sold.paid()[1] - holders == total - total * 20 // 100
+    assert sold.paid() - holders == total - total * 20 // 100
     sold.server.start()
     assert sold.again(ledger_of(buyers[0])).account.sold == 4 * PRICE
-    assert server  # its balance also pays nothing else here, but gas is ether
 
 
 def test_a_kill_loses_no_prediction_and_charges_none_twice(sold: Sold) -> None:

@@ -15,8 +15,8 @@ from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
-from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.ledger.contracts import Contracts
+from consilium_chain.ledger.shares import split_of
 from consilium_chain.rpc.outgoing import Receipt as Sent
 from consilium_chain.typed_data import Struct, typed_data
 from consilium_chain.wallet_signatures import signer_of
@@ -128,11 +128,11 @@ class SaleMessages:
         return self._message(DOMAIN, self._shares, "Receipt", RECEIPT, receipt.values)
 
     def transfer(self, payment: Authorization) -> SignableMessage:
-        """Of a transfer that anybody may send (`transferWithAuthorization`)."""
+        """The consent to a transfer that anybody may send (`transferWithAuthorization`)."""
         return self._authorization("TransferWithAuthorization", payment)
 
     def deposit(self, payment: Authorization) -> SignableMessage:
-        """Of a transfer that only its recipient may take (`receiveWithAuthorization`)."""
+        """The consent to a transfer that only its recipient may take (`receiveWithAuthorization`)."""
         return self._authorization("ReceiveWithAuthorization", payment)
 
     def _authorization(self, name: str, payment: Authorization) -> SignableMessage:
@@ -226,14 +226,7 @@ class Channels:
         """Redeems vouchers of one task and server. Returns the sum, and the server's fee of it."""
         first = vouchers[0]
         receipt = self._shares.send("redeem", first.task, first.server, [one.on_chain for one in vouchers])
-        logs = self._contracts.connection.logs
-        for event in logs.events(self._shares.contract, receipt.block, receipt.block, "Split"):
-            if event.transaction == receipt.transaction:
-                return int(event.values["amount"]), int(event.values["fee"])
-        raise DeploymentInvalid(
-            f"the contract {self._contracts.deployment.model_shares} redeemed vouchers without a Split event; check the"
-            " address book"
-        )
+        return split_of(self._contracts, receipt)
 
     def close(self, task: int, server: str) -> Sent:
         """Begins to close this account's channel. A day later it can withdraw."""

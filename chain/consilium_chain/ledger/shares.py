@@ -80,14 +80,7 @@ class ModelShares:
     def split(self, task: int, server: str) -> tuple[int, int]:
         """Empties a server's till. Returns its amount and the server's fee of it, in the token's smallest unit."""
         receipt = self._shares.send("split", task, server)
-        logs = self._contracts.connection.logs
-        for event in logs.events(self._shares.contract, receipt.block, receipt.block, "Split"):
-            if event.transaction == receipt.transaction:
-                return int(event.values["amount"]), int(event.values["fee"])
-        raise DeploymentInvalid(
-            f"the contract {self._contracts.deployment.model_shares} split a till without a Split event; check the"
-            " address book"
-        )
+        return split_of(self._contracts, receipt)
 
     def claim(self, task: int) -> Receipt:
         """Pays out this account's money."""
@@ -96,3 +89,14 @@ class ModelShares:
     def claim_for_pool(self, tasks: Sequence[int], node: str, role: Role) -> Receipt:
         """Hands a node's money from these tasks over to its pool, where it vests."""
         return self._shares.send("claimForPool", list(tasks), node, role)
+
+
+def split_of(contracts: Contracts, receipt: Receipt) -> tuple[int, int]:
+    """A sale's amount and the server's fee of it, in the token's smallest unit. Raises DeploymentInvalid."""
+    contract, block = contracts.model_shares.contract, receipt.block
+    for event in contracts.connection.logs.events(contract, block, block, "Split"):
+        if event.transaction == receipt.transaction:
+            return int(event.values["amount"]), int(event.values["fee"])
+    raise DeploymentInvalid(
+        f"the contract {contracts.deployment.model_shares} split a sale without a Split event; check the address book"
+    )

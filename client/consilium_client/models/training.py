@@ -121,7 +121,7 @@ def in_round(spec: TaskSpec, round_: int) -> TaskSpec:
 
 
 def labelled(model: Model, base: Vector, inputs: Inputs, labels: Labels) -> NDArray[Any]:
-    """What is asked of the rows (n, …), once base, inputs and labels fit the model. Raises as `train` does."""
+    """The targets of the rows (n, …), once base, inputs and labels fit the model. Raises as `train` does."""
     if labels.shape != (expected := (len(inputs), *model.objective.label_shape)):
         raise ModelError("ShapeMismatch", what="labels", expected=expected, found=labels.shape)
     if len(inputs) == 0:

@@ -34,6 +34,7 @@ from eth_account import Account
 from consilium_lab.demo.homes import write_key
 from consilium_lab.demo.network import SOLD, Network, Party, Role
 from consilium_lab.demo.processes import Processes
+from consilium_lab.errors import LabError
 
 SALE = {"server_percent": 20, "operator_percent": 10, "trainers_percent": 55, "voters_percent": 15}
 PRICE = TOKEN // 100
@@ -70,6 +71,9 @@ class _Server:
                 return
             except httpx.HTTPError:
                 time.sleep(0.1)
+        code = self.processes.ended_badly().get(SERVER, 0)
+        error, logs = self.processes.errors_of(SERVER), network.options.output / "logs"
+        raise LabError("DemoFailed", process=SERVER, code=code, error=error, logs=logs)
 
     def restart(self) -> None:
         self.processes.forget(SERVER)

@@ -81,7 +81,7 @@ class _Lost(Exception):
 
 @dataclass(frozen=True)
 class Account:
-    """Of this buyer with the server, in the token's smallest unit. `left`: of the deposit, to spend."""
+    """The state of a channel, in the token's smallest unit. `left`: of the deposit, to spend."""
 
     sold: int
     deposited: int
@@ -131,7 +131,7 @@ class Buyer:
 
     @property
     def price(self) -> int:
-        """Of one prediction, in the token's smallest unit."""
+        """The price of one prediction, in the token's smallest unit."""
         return self._sale.price
 
     @property

@@ -17,7 +17,7 @@ MOST_BODY: Final = 1 << 23  # of a request, below a server's limit
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Of a CSV file or JSON {"rows": […]}: each with these columns alone. Raises SaleError (RowsUnreadable)."""
+    """The rows of a CSV file or of JSON {"rows": […]}, with these columns alone. Raises SaleError (RowsUnreadable)."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ValueError(f"it has more than {MOST_BYTES:,} bytes")

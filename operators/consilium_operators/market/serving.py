@@ -37,12 +37,12 @@ class Serving:
     price: int
     least_sent: int
     redeem_above: int
-    host: str = "127.0.0.1"
-    port: int = 8_700
-    clamp: bool = False
-    url: str | None = None
-    certificate: Path | None = None
-    key: Path | None = None
+    host: str
+    port: int
+    clamp: bool
+    url: str | None
+    certificate: Path | None
+    key: Path | None
     redeem_seconds: float = REDEEM_SECONDS
 
 
