@@ -26,7 +26,7 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
-from bench.children import Child
+from bench.children import ROOT, Child
 
 SEED = 0
 ROUNDS_FILE, MODEL_FILE = "rounds.json", "model.npy"
@@ -148,8 +148,13 @@ def _write_app(home: Path, task_file: Path, rounds: int, hospitals: int, port: i
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Flower finds its own programs by the path."""
-    return {"FLWR_HOME": str(home / "flower"), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    """Flower finds its own programs by the path. They start the apps' processes, which import this module."""
+    modules = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "FLWR_HOME": str(home / "flower"),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(modules),
+    }
 
 
 def play(home: Path) -> tuple[list[list[float]], np.ndarray[Any, Any]]:
