@@ -56,6 +56,7 @@ from consilium.market import Buyer, Seller, check_receipt, offers
 from consilium.model import Evaluation, Model, export_hugging_face, export_onnx, export_onnx_int8
 from consilium.operator import Operator
 from consilium.plugin import InstalledPlugin, check_plugin, plugin_digest, plugins
+from consilium.ranks import arena
 from consilium.record import Audit, download_model, statistics, verify, verify_audit, verify_evaluation, verify_report
 from consilium.reference import TaskReference, task_reference
 from consilium.server import openapi, reindex, run_server, server_aggregators, server_jobs
@@ -110,6 +111,7 @@ __all__ = [
     "TaskReference",
     "UpOptions",
     "Voter",
+    "arena",
     "change_password",
     "check_artifacts",
     "check_data",

@@ -92,10 +92,9 @@ class SimulationResult:
     @property
     def pay(self) -> list[str]:
         """The rule of pay, and reasons for pay that does not follow rows, in words."""
-        from consilium_lab.pay import pay_in_words
-        from consilium_lab.simulation.results import earners
+        from consilium_lab.simulation.results import pay_of
 
-        return pay_in_words(earners(self.details), self.details.spec.rounds)
+        return pay_of(self.details)
 
     @property
     def costs(self) -> Mapping[str, int]:

@@ -211,6 +211,7 @@ def draft(
     name: str | None = None,
     epsilon: float | None = None,
     voters: int = 5,
+    arena: int | None = None,
 ) -> DraftedTask:
     """A task that learns `label` (by default the likeliest column) from the other columns of a CSV or Parquet file.
 
@@ -218,8 +219,8 @@ def draft(
     each; with `event`, the column of an event, it is the time until that. `text`: the column of texts, which alone are
     read then. `metric`: of the voters; by default the question's loss. `sites`: the column that names the hospital.
     `leave_out`: columns that are no measurements; by default those that look like an identity or a time. `epsilon`: the
-    most that the task may cost a row; None for a task without privacy. Ranges in the draft are the table's own,
-    rounded: they become public with the task.
+    most that the task may cost a row; None for a task without privacy. `arena`: the most hospitals of an arena, which
+    train alone. Ranges in the draft are the table's own, rounded: they become public with the task.
 
     Raises DataError, OperatorError (ColumnUnknown, LabelNotClasses, AnswersNotYesOrNo, TimesNotNumbers,
     NothingToLearnFrom), LabError (SitesWrong), SpecInvalid.
@@ -234,8 +235,11 @@ def draft(
     found = likely_draft(sample, label, sites, leave_out, event=event, text=text)
     by_site = [] if sites is None else [len(rows) for rows in sites_of(sample, sites).values()]
     hospitals, largest = (len(by_site), by_site[0]) if by_site else (4, -(-sample.rows // 4))
+    hospitals = arena or hospitals
     title = name or f"{' and '.join(found.schema.asked.columns)} by {path.stem}"[:80]
-    terms = Terms(title, hospitals, voters, round(largest * (1 - HELD_OUT)), epsilon, path.name, metric)
+    terms = Terms(
+        title, hospitals, voters, round(largest * (1 - HELD_OUT)), epsilon, path.name, metric, arena is not None
+    )
     raw = task_text(found, terms).encode()
     spec = parse_task_spec(raw)
     return DraftedTask(raw, spec, path, found.mapping, found.left_out, found.counts, found.unlabelled)

@@ -12,6 +12,7 @@ from typing import Annotated
 import consilium
 import typer
 
+from consilium_cli.arena import arena_command
 from consilium_cli.artifacts import app as artifacts
 from consilium_cli.chain import app as chain
 from consilium_cli.data import app as data
@@ -52,6 +53,7 @@ app.add_typer(plugin, name="plugin")
 app.command("demo")(demo_command)
 app.command("up")(up_command)
 app.command("doctor")(doctor_command)
+app.command("arena")(arena_command)
 app.command("predict")(predict_command)
 app.command("serve")(serve_command)
 app.command("buy")(buy_command)

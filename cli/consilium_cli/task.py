@@ -42,6 +42,10 @@ def new_command(
     epsilon: Annotated[
         str | None, typer.Option(help="the most that the whole task may cost a row's privacy; - for no bound")
     ] = None,
+    arena: Annotated[
+        int | None,
+        typer.Option(min=2, max=64, help="an arena of at most so many hospitals: each trains alone, pay falls by rank"),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="take the likely answers without asking")] = False,
 ) -> None:
     """Asks five questions about a table, and writes a task file with comments and the mapping that reads the table.
@@ -76,7 +80,16 @@ def new_command(
     bound = _answer("5. How much may the task cost a row's privacy, as epsilon? (- for no bound)", epsilon, NONE, asks)
     asked = labels[0] if len(labels) == 1 else labels
     drafted = consilium.draft(
-        table, asked, site, columns, event=event, text=text, metric=metric, name=title, epsilon=_epsilon(bound)
+        table,
+        asked,
+        site,
+        columns,
+        event=event,
+        text=text,
+        metric=metric,
+        name=title,
+        epsilon=_epsilon(bound),
+        arena=arena,
     )
     written = drafted.write(output)
     for column, why in drafted.left_out.items():

@@ -33,11 +33,17 @@ class Earner:
         return sum(share.paid for share in self.shares.values())
 
 
-def pay_in_words(earners: Sequence[Earner], rounds: RoundsSpec) -> list[str]:
-    """The rule of pay, and a sentence for each hospital that got less than one with fewer rows, or the same.
+RANKED = "Pay of a round goes by rank: neither rows nor the size of an improvement count."
+
+
+def pay_in_words(earners: Sequence[Earner], rounds: RoundsSpec, *, is_arena: bool = False) -> list[str]:
+    """The rule of pay. Where rows count, a sentence for each hospital that got less than one with fewer rows, or the
+    same.
 
     It is compared with the best paid of these.
     """
+    if is_arena:
+        return [RANKED]
     steps = "each row" if rounds.rows_per_weight == 1 else f"each {rounds.rows_per_weight} rows, rounded up"
     rule = (
         f"Pay of a round goes by weight times the improvement by the hospital's cohort. Weight: 1 for {steps};"

@@ -43,6 +43,9 @@ class OperatorError(FaultError):
             "nothing was sent: the file of task {task} has no section [sale], which its hospitals would have read"
             " before they joined: its model cannot be sold. Name another task"
         ),
+        "NotAnArena": (
+            "task {task} is no arena: its file sets no rank_decay_bps. `consilium operator watch {task}` follows it"
+        ),
         "SummaryMissing": "the file of task {task} has no [summary], so round 0 counted nothing: name another task",
         "SummaryNotVerified": (
             "nothing is shown: checks of round 0 of task {task} fail ({failed}). `consilium verify {task} 0` shows the"

@@ -43,15 +43,28 @@ AMOUNT_LEARNING: Mapping[str, Mapping[str, Any]] = {
     **LEARNING,
     "training": {"epochs": 8, "batch_size": 32, "learning_rate": 0.02},
 }
+RANK_DECAY = 8_500
+RANK_FLOOR = 0.01  # of log loss: copies of the base with noise stayed below it
+# Fewer and longer rounds: repeating a short step of the last round's best still improves the model, and is paid for it.
+ARENA_ROUNDS, ALONE_EPOCHS = 3, 4
+# Chance moves the update of one hospital further than a cohort's mean. In an arena a bad one earns nothing anyway.
+ALONE_HARMS = 5
 MOST_WEIGHT = 32
 VOTERS_TO_DRAW_FROM = 4
 ROUNDS = 5
 
 
+WEIGHED = "A hospital's weight: its rows / rows_per_weight, at most max_weight."
+ALONE = "Each trains alone, and its update is public (docs/arena.md)."
+RANKED = " Each rank earns rank_decay_bps / 10,000 of the one before."
+USED = "Below accept_floor a cohort is not used and not paid;\n# below"
+BEST = "The best is the next base. Below rank_floor a cohort is not paid;\n# below"
+
+
 @dataclass(frozen=True)
 class Terms:
     """The parties that a drafted task expects. `rows`: of the largest hospital. `epsilon`: None without privacy.
-    `metric`: None for the question's loss.
+    `metric`: None for the question's loss. `arena`: each hospital trains alone, and pay falls by rank.
     """
 
     name: str
@@ -61,10 +74,11 @@ class Terms:
     epsilon: float | None = None
     source: str = "the table"
     metric: str | None = None
+    arena: bool = False
 
     @property
     def masked(self) -> bool:
-        return self.hospitals >= MIN_MASKED
+        return self.hospitals >= MIN_MASKED and not self.arena
 
 
 def default_cohorts(hospitals: int, size: int) -> int:
@@ -96,6 +110,21 @@ def with_bond(money: MoneySpec, rounds: int) -> MoneySpec:
     return money.model_copy(update={"aggregator_bond": bond})
 
 
+Settings = Mapping[str, Any]
+
+
+def for_arena(
+    hospitals: int, rounds: Settings, training: Settings, judging: Settings
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The sections [rounds], [training] and [judging] with an arena's keys (docs/arena.md)."""
+    alone = {"rounds": ARENA_ROUNDS, "cohorts": hospitals, "min_cohort_size": 1, "max_hospitals": hospitals}
+    return (
+        {**rounds, **alone, "min_hospitals": min(2, hospitals), "max_weight": 1},
+        {**training, "epochs": ALONE_EPOCHS * training["epochs"]},
+        {**judging, "rank_floor": RANK_FLOOR, "harmful_below": ALONE_HARMS * judging["harmful_below"]},
+    )
+
+
 def task_text(draft: Draft, terms: Terms) -> str:
     """A task file that `parse_task_spec` accepts."""
     asked, is_text = draft.schema.asked, isinstance(draft.schema, TextSchema)
@@ -108,8 +137,12 @@ def task_text(draft: Draft, terms: Terms) -> str:
         "min_hospitals": least_hospitals(terms.hospitals, cohorts, size), "max_hospitals": terms.hospitals,
         "rows_per_weight": rows_per_weight(terms.rows), "max_weight": MOST_WEIGHT,
     }  # fmt: skip
-    money = with_bond(MoneySpec(), ROUNDS)
+    training = dict(learning["training"])
     judging = _judging(terms, asked, {"max_voters": terms.voters, "seats": seats, **learning["judging"]})
+    if terms.arena:
+        rounds, training, judging = for_arena(terms.hospitals, rounds, training, judging)
+    bond = with_bond(MoneySpec(), rounds["rounds"]).aggregator_bond
+    money = {"pool": MoneySpec().pool, "aggregator_bond": bond}
     parts = [
         "# Every key, with its unit and bounds: `consilium task reference`. Checked by `consilium operator check`.\n"
         + _lines({"name": terms.name}),
@@ -121,14 +154,14 @@ def task_text(draft: Draft, terms: Terms) -> str:
         if is_text
         else '[model]\nname = "logistic"            # or "mlp" with hidden = [16]\n',
         _privacy(terms.epsilon),
-        _section("training", learning["training"]),
+        _section("training", training),
         "# An update is clipped to this norm, and each value to this range: both about twice an honest update's.\n"
         + _section("update", {**learning["update"], "masked": terms.masked}),
-        "# Hospitals join between these bounds. A hospital's weight: its rows / rows_per_weight, at most max_weight.\n"
-        + _section("rounds", rounds),
-        f"# Scores are gains by {judging.get('metric', 'log_loss')} on voters' rows. Below accept_floor a cohort is not"
-        " used and not paid;\n# below harmful_below it is slashed.\n" + _section("judging", judging),
-        "# Whole tokens.\n" + _section("money", {"pool": money.pool, "aggregator_bond": money.aggregator_bond}),
+        f"# Hospitals join between these bounds. {ALONE if terms.arena else WEIGHED}\n" + _section("rounds", rounds),
+        f"# Scores are gains by {judging.get('metric', 'log_loss')} on voters' rows."
+        f" {BEST if terms.arena else USED} harmful_below it is slashed.\n" + _section("judging", judging),
+        f"# Whole tokens.{RANKED if terms.arena else ''}\n"
+        + _section("money", {**money, **({"rank_decay_bps": RANK_DECAY} if terms.arena else {})}),
         "# Seconds. A phase ends early when all have acted.\n"
         + _section(
             "windows", {"join": 86_400, "commit": 3_600, "upload": 900, "publish": 300, "score": 1_800, "reveal": 600}

@@ -611,6 +611,8 @@ AREAS: dict[str, list[Case]] = {
         Case("parts of a running task are minted", lambda w: w.on_chain(
             "mint", w.stage.tasks["table"], "--artifacts", w.folder / "artifacts", group="shares"
         ), "nothing was sent: task … has not ended"),
+        Case("the ranks of a task that is no arena", lambda w: w.on_chain(str(w.stage.tasks["table"]), group="arena"),
+            "task … is no arena: its file sets no rank_decay_bps"),
         Case("the model of an unknown task", downloading(999_999), "TaskUnknown…"),
         Case("the model of a task without a training round", downloading(), "its first training round is not over"),
         Case("the task's file is not in the store", downloading(lost=True),

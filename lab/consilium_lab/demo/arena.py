@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from consilium_chain.ledger.structs import Outcome, members
+from consilium_chain.ledger.structs import Outcome
 from consilium_chain.settlement.payouts import BASIS_POINTS, portion, round_part
 from consilium_chain.tasks.money_spec import TOKEN
+from consilium_operators.arena import standings_of
 
 from consilium_lab.demo.chronicle import Chronicle
 from consilium_lab.demo.network import Network, Role
@@ -46,32 +47,24 @@ def arena_of(network: Network, chronicle: Chronicle, last: int, final: Mapping[s
 
 
 def _round(network: Network, round_: int) -> dict[str, Any]:
-    tasks, task, money = network.treasury.tasks, network.task, network.spec.money
-    state, hospitals = tasks.round_state(task, round_), tasks.hospitals(task)
-    rows = []
-    for cohort, median in enumerate(state.medians):
-        if state.viable_cohorts >> cohort & 1:
-            (index,) = members(tasks.cohort_members(task, round_, cohort))
-            party = network.party(hospitals[index].node)
-            name = party.name if party else hospitals[index].node
-            reward = tasks.explain(task, round_, hospitals[index].node).reward
-            rows.append((median, -cohort, name, reward))
-    rows.sort(reverse=True)
-    floor = tasks.params(task).rank_floor
-    parts = shares(sum(median >= floor for median, *_ in rows), Fraction(money.rank_decay_bps, 10_000))
+    ledger, task, money = network.treasury, network.task, network.spec.money
+    nodes, floor = [one.node for one in ledger.tasks.hospitals(task)], ledger.tasks.params(task).rank_floor
+    state = ledger.tasks.round_state(task, round_)
+    rows = [(one, network.party(one.trainer)) for one in standings_of(ledger, task, round_, state, nodes, floor)]
+    parts = shares(sum(one.median >= floor for one, _ in rows), Fraction(money.rank_decay_bps, 10_000))
     pool = money.pool * TOKEN
     base = portion(round_part(pool, network.spec.rounds.rounds, pool), money.hospital_share_bps)
     due = [int(base * part) for part in parts]
     standings = [
         {
-            "who": name,
-            "median": median / 1_000_000,
+            "who": party.name if party else one.trainer,
+            "median": one.median / 1_000_000,
             "rank": at + 1 if at < len(due) else None,
             "share": float(parts[at]) if at < len(due) else 0.0,
             "due": str(due[at] if at < len(due) else 0),
-            "paid": str(reward),
-            "difference": str(reward - (due[at] if at < len(due) else 0)),
+            "paid": str(one.reward),
+            "difference": str(one.reward - (due[at] if at < len(due) else 0)),
         }
-        for at, (median, _, name, reward) in enumerate(rows)
+        for at, (one, party) in enumerate(rows)
     ]
     return {"round": round_, "standings": standings}

@@ -32,7 +32,6 @@ MASKED = (
     "Masked: nobody else saw a hospital's update. The aggregator learned each cohort's sum, which the chain verified"
     " and everybody can read."
 )
-RANKED = "Pay of a round goes by rank: neither rows nor the size of an improvement count."
 PUBLIC = "An arena: everybody saw each hospital's update (never its rows)."
 UNMASKED = "Not masked: the aggregator saw each hospital's update (never its rows)."
 NO_NOISE = "No noise hides a hospital's part in a sum."
@@ -98,7 +97,7 @@ def report(
         "privacy": privacy_in_words(network.spec),
         "conservation": conservation(network),
         "balances": balances(network),
-        "pay": [RANKED] if network.spec.is_arena else pay_in_words(earners(network, last), network.spec.rounds),
+        "pay": pay_in_words(earners(network, last), network.spec.rounds, is_arena=network.spec.is_arena),
         "missed": late,
         "why_no_model": why_no_model(network, late) if final[metric] is None else None,
         "rounds": [_round(network, chronicle, round_, by_round.get(max(round_, 1), {})) for round_ in range(last + 1)],

@@ -16,10 +16,12 @@ from consilium_operators.task_text import (
     LEARNING,
     MOST_WEIGHT,
     PRIVATE_LEARNING,
+    RANK_DECAY,
     ROUNDS,
     TEXT_LEARNING,
     default_cohorts,
     default_seats,
+    for_arena,
     least_hospitals,
     rows_per_weight,
     with_bond,
@@ -74,12 +76,6 @@ DEFAULTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     },
     "table": {"model": {"name": "logistic"}, **LEARNING, "rounds": {"rounds": ROUNDS, "max_weight": MOST_WEIGHT}},
 }
-RANK_DECAY = 8_500
-RANK_FLOOR = 0.01  # of log loss: copies of the base with noise stayed below it
-# Fewer and longer rounds: repeating a short step of the last round's best still improves the model, and is paid for it.
-ARENA_ROUNDS, ALONE_EPOCHS = 3, 4
-# Chance moves the update of one hospital further than a cohort's mean. In an arena a bad one earns nothing anyway.
-ALONE_HARMS = 5
 
 
 @dataclass(frozen=True)
@@ -123,10 +119,7 @@ def task_spec(data: DemoData, settings: TaskSettings = TaskSettings()) -> TaskSp
     judging, training = defaults["judging"], defaults["training"]
     given: dict[str, Any] = dict(settings.money or {})
     if settings.arena:
-        rounds |= {"cohorts": hospitals, "min_hospitals": min(2, hospitals), "max_weight": 1}
-        rounds["rounds"] = ARENA_ROUNDS
-        training = {**training, "epochs": ALONE_EPOCHS * training["epochs"]}
-        judging = {**judging, "rank_floor": RANK_FLOOR, "harmful_below": ALONE_HARMS * judging["harmful_below"]}
+        rounds, training, judging = for_arena(hospitals, rounds, training, judging)
         given = {"rank_decay_bps": RANK_DECAY, **given}
     if settings.rounds is not None:
         rounds["rounds"] = settings.rounds

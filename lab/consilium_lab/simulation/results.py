@@ -142,6 +142,11 @@ def picture(result: Simulation) -> Any:
     return figure
 
 
+def pay_of(result: Simulation) -> list[str]:
+    """The rule of pay, and its surprises, in words."""
+    return pay_in_words(earners(result), result.spec.rounds, is_arena=result.spec.is_arena)
+
+
 def earners(result: Simulation) -> list[Earner]:
     """Hospitals with their settled rounds."""
     found = []
@@ -195,7 +200,7 @@ def write_page(path: Path, result: Simulation) -> None:
         "<h2>The model, round by round</h2>", svg(picture(result)), table_of(head, rounds),
         "<h2>Rows and pay</h2>",
         table_of("<th>party<th class=n>rows<th class=n>paid, tokens<th class=n>slashed<th class=n>alone", money),
-        "".join(f"<p>{html.escape(words)}</p>" for words in pay_in_words(earners(result), result.spec.rounds)),
+        "".join(f"<p>{html.escape(words)}</p>" for words in pay_of(result)),
         "<h2>Next: costs and risks, then a chain</h2><pre class=wrap>" + "\n".join(steps) + "</pre>",
     ]  # fmt: skip
     write_document(path, f"Consilium simulation: {html.escape(result.spec.name)}", parts)
