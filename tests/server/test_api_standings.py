@@ -76,6 +76,16 @@ def test_standings_rank_settled_rounds_and_list_the_trainers_of_one_that_is_judg
     assert before["standings"][0]["hospital"] == HOSPITALS[3]
 
 
+def test_a_node_s_page_has_its_ranks_and_its_pay_by_task(client: TestClient) -> None:
+    first, below = (client.get(f"/v1/nodes/{HOSPITALS[one]}/hospital").json()["task_history"] for one in (3, 4))
+    tasks = {one["task"]: one for one in first}
+    assert tasks[ARENA]["ranks"] == {"rounds": 1, "ranked": 1, "firsts": 1, "best": 1}
+    assert tasks[ARENA]["earned"] == str(40 * TOKEN)
+    assert all(one["ranks"] is None for task, one in tasks.items() if task != ARENA)
+    (own,) = (one for one in below if one["task"] == ARENA)
+    assert own["ranks"] == {"rounds": 1, "ranked": 0, "firsts": 0, "best": None}
+
+
 def test_standings_of_another_task_say_how_it_pays(client: TestClient) -> None:
     refused = client.get("/v1/tasks/1/standings")
     assert refused.status_code == 404
@@ -100,5 +110,10 @@ def test_the_page_shows_the_leaderboard_while_a_round_is_judged(network: Indexed
         card.get_by_label("Hospital").select_option(HOSPITALS[1])
         expect(card.get_by_text("One training round has been settled")).to_be_visible()
         expect(page.get_by_text("This is an arena").first).to_be_visible()
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.goto(f"{url}/#/nodes/{HOSPITALS[3]}/hospital")
+        tasks = page.get_by_role("table", name="Tasks", exact=True)
+        expect(tasks.get_by_text("best rank 1; first in 1 of 1 rounds")).to_be_visible()
         assert violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -98,6 +98,10 @@ function Body({ of, role }: { of: Schemas['Node']; role: Role }) {
               columns={[
                 { text: columns.task, of: (one) => <TaskLink task={one.task} /> },
                 { text: columns.phase, of: (one) => <PhaseBadge phase={one.phase} /> },
+                { tokens: columns.earned, of: (one) => one.earned },
+                ...(of.task_history.some((one) => one.ranks)
+                  ? [{ text: words.ranks, of: (one: Schemas['NodeTask']) => ranksOf(one) }]
+                  : []),
                 { text: columns.joined, of: (one) => <Ago of={one.joined_at} /> },
               ]}
             />
@@ -121,6 +125,11 @@ function Body({ of, role }: { of: Schemas['Node']; role: Role }) {
       </Later>
     </>
   )
+}
+
+/** A trainer's results in an arena. */
+function ranksOf({ ranks }: Schemas['NodeTask']) {
+  return ranks ? words.ranked(ranks.best, ranks.firsts, ranks.rounds) : ''
 }
 
 function Stake({ of }: { of: Schemas['Node'] }) {

@@ -101,6 +101,9 @@ export const node = {
   noSlashes: 'Never slashed.',
   tasks: 'Tasks',
   noTasks: 'This node has not joined a task.',
+  ranks: 'Arena',
+  ranked: (best: number | null, firsts: number, rounds: number) =>
+    best === null ? `no rank in ${rounds} rounds` : `best rank ${best}; first in ${firsts} of ${rounds} rounds`,
   delegators: 'Delegators',
   noDelegators: 'Only the node itself.',
   paid: 'Rounds with a reward or a slash',

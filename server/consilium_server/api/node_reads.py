@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Literal
 
@@ -17,8 +19,9 @@ from consilium_server.api.reading import At, position_of, with_log
 from consilium_server.api.record_reads import record_of
 from consilium_server.api.routing import LIST, ONE, Paged, Shared, read_route
 from consilium_server.api.schemas import GivenAccount, RoleName
+from consilium_server.api.standing_reads import ranks_of
 from consilium_server.api.task_reads import latest_phases
-from consilium_server.database.tables import Block, EventRow, Participant, PoolRow
+from consilium_server.database.tables import Block, EventRow, Participant, Payment, PoolRow
 
 HISTORY = 100  # slashes and tasks shown with a node
 QUARTER = 90  # days
@@ -81,12 +84,29 @@ def one_node(at: At, service: Shared, node: GivenAccount, role: RoleName, days: 
         .order_by(Participant.block.desc(), Participant.log_index.desc())
         .limit(HISTORY)
     )  # fmt: skip
+    joined = at.db.execute(tasks).all()
+    earned = _earned(at, node, number, [row.task for row in joined])
+    ranks = ranks_of(at, {row.task: row.position for row in joined}) if number == Role.HOSPITAL else {}
     return record_schemas.Node(
         **dict(summary),
         quarter=record_schemas.YieldOver.model_validate(quarter, from_attributes=True),
         slash_history=slashes(at, node, number, HISTORY),
-        task_history=[record_schemas.NodeTask(**row._mapping) for row in at.db.execute(tasks)],
+        task_history=[
+            record_schemas.NodeTask(**row._mapping, earned=str(earned.get(row.task, 0)), ranks=ranks.get(row.task))
+            for row in joined
+        ],
     )
+
+
+def _earned(at: At, node: str, role: int, tasks: Sequence[int]) -> dict[int, int]:
+    """By task. Python adds up: amounts are larger than a database's integers."""
+    query = select(Payment.task, Payment.amount).where(
+        Payment.account == node, Payment.kind == "reward", Payment.role == role, Payment.task.in_(tasks)
+    )
+    found: dict[int, int] = defaultdict(int)
+    for task, amount in at.db.execute(query):
+        found[task] += amount
+    return found
 
 
 def _summary(at: At, service: Service, node: str, role: str, days: int) -> schemas.NodeSummary:

@@ -31,11 +31,22 @@ class YieldOver(ApiModel):
     annual_rate: Millionths | None
 
 
+class Ranks(ApiModel):
+    """A trainer's settled rounds in an arena."""
+
+    rounds: int
+    ranked: int
+    firsts: int
+    best: int | None = Field(description="the best rank, from 1; null without one")
+
+
 class NodeTask(ApiModel):
     task: TaskNumber
     position: int
     joined_at: Time
     phase: PhaseName
+    earned: Amount = Field(description="in this role")
+    ranks: Ranks | None = Field(description="a hospital's in an arena, of its 1,000 latest rounds in all arenas")
 
 
 class Node(NodeSummary):

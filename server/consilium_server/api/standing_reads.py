@@ -11,14 +11,16 @@ from consilium_chain.settlement.payouts import ranking
 from fastapi import APIRouter
 from sqlalchemy import select
 
-from consilium_server.api import schemas, standing_schemas
+from consilium_server.api import record_schemas, schemas, standing_schemas
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At
 from consilium_server.api.round_reads import cut_of_rounds, round_summaries
 from consilium_server.api.routing import LIST_OF_ONE, Paged, read_route
 from consilium_server.api.schemas import name
 from consilium_server.api.task_reads import participants, task_row
-from consilium_server.database.tables import Cohort, EventRow, Payment
+from consilium_server.database.tables import Cohort, EventRow, OutcomeRow, Payment, TaskRow
+
+MOST_ROUNDS = 1_000
 
 standings = APIRouter(prefix="/v1", tags=["tasks"])
 
@@ -55,6 +57,35 @@ def list_standings(at: At, request: Paged, task: schemas.TaskNumber) -> schemas.
         if number in alone
     ]
     return schemas.Page(items=items, next=cut.next)
+
+
+def ranks_of(at: At, positions: Mapping[int, int]) -> dict[int, record_schemas.Ranks]:
+    """A hospital's results in those of its tasks that are arenas, by task. `positions`: its own, by task."""
+    terms = at.db.execute(select(TaskRow.task, TaskRow.params).where(TaskRow.task.in_(positions)))
+    floors = {task: int(params["rank_floor"]) for task, params in terms if params["rank_decay_bps"]}
+    query = (
+        select(Cohort.task, Cohort.item, Cohort.members, OutcomeRow.medians)
+        .join(OutcomeRow, (OutcomeRow.task == Cohort.task) & (OutcomeRow.round == Cohort.round))
+        .where(
+            Cohort.task.in_(floors), Cohort.members.in_({1 << positions[task] for task in floors}),
+            OutcomeRow.outcome == Outcome.SETTLED, Cohort.round > 0,
+        )
+        .order_by(OutcomeRow.block.desc(), OutcomeRow.log_index.desc())
+        .limit(MOST_ROUNDS)
+    )  # fmt: skip
+    found: dict[int, list[int | None]] = defaultdict(list)
+    for task, cohort, alone, medians in at.db.execute(query):
+        if alone == 1 << positions[task]:  # other tasks' positions are in the query, too
+            ranked = ranking(medians, floors[task])
+            found[task].append(ranked.index(cohort) + 1 if cohort in ranked else None)
+    return {task: _summed(ranks) for task, ranks in found.items()}
+
+
+def _summed(ranks: Sequence[int | None]) -> record_schemas.Ranks:
+    ranked = [rank for rank in ranks if rank is not None]
+    return record_schemas.Ranks(
+        rounds=len(ranks), ranked=len(ranked), firsts=ranked.count(1), best=min(ranked, default=None)
+    )
 
 
 def _standings(

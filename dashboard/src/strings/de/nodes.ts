@@ -105,6 +105,9 @@ export const node: typeof en.node = {
   noSlashes: 'Nie geslasht.',
   tasks: 'Aufgaben',
   noTasks: 'Diese Node ist keiner Aufgabe beigetreten.',
+  ranks: 'Arena',
+  ranked: (best, firsts, rounds) =>
+    best === null ? `kein Rang in ${rounds} Runden` : `bester Rang ${best}; Erster in ${firsts} von ${rounds} Runden`,
   delegators: 'Delegatoren',
   noDelegators: 'Nur die Node selbst.',
   paid: 'Runden mit Belohnung oder Slash',

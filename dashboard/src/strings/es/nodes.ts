@@ -106,6 +106,9 @@ export const node: typeof en.node = {
   noSlashes: 'Nunca tuvo un slash.',
   tasks: 'Tareas',
   noTasks: 'Este nodo no se ha unido a ninguna tarea.',
+  ranks: 'Arena',
+  ranked: (best, firsts, rounds) =>
+    best === null ? `sin rango en ${rounds} rondas` : `mejor rango ${best}; primero en ${firsts} de ${rounds} rondas`,
   delegators: 'Delegadores',
   noDelegators: 'Solo el propio nodo.',
   paid: 'Rondas con una recompensa o un slash',

@@ -106,6 +106,11 @@ export const node: typeof en.node = {
   noSlashes: 'Jamais slashé.',
   tasks: 'Tâches',
   noTasks: 'Ce nœud n’a rejoint aucune tâche.',
+  ranks: 'Arène',
+  ranked: (best, firsts, rounds) =>
+    best === null
+      ? `aucun rang en ${rounds} tours`
+      : `meilleur rang ${best} ; premier dans ${firsts} tours sur ${rounds}`,
   delegators: 'Délégateurs',
   noDelegators: 'Seulement le nœud lui-même.',
   paid: 'Tours avec une récompense ou un slash',
