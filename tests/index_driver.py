@@ -19,19 +19,25 @@ MANY_TOKENS = 1_000 * TOKEN
 
 
 @contextmanager
-def changeable_chain() -> Iterator[LocalChain]:
+def changeable_chain(by_hand: bool = True) -> Iterator[LocalChain]:
     """A chain of one's own, to take back as often as one likes. anvil (1.7.1) needs the state before what it takes
     back, of which it keeps so many, those of blocks that were taken back counted; and a reorganisation that it then
     refuses leaves it with blocks and a state that do not fit each other. Blocks come with transactions alone, so that
-    none is mined while others are taken back.
+    none is mined while others are taken back; or from the time on that the test chooses, if not `by_hand`.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_node, "KEPT_STATES", 1_500)
         chain = LocalChain()
     with chain:
-        chain.rpc("evm_setIntervalMining", 0)
-        chain.rpc("evm_setAutomine", True)
+        if by_hand:
+            mine_with_transactions(chain)
         yield chain
+
+
+def mine_with_transactions(chain: LocalChain) -> None:
+    """From now on a block comes with each transaction, and none by itself."""
+    chain.rpc("evm_setIntervalMining", 0)
+    chain.rpc("evm_setAutomine", True)
 
 
 class Traffic:
