@@ -40,7 +40,11 @@ def predict_command(
     local: LocalOption = None,
 ) -> None:
     """Predicts a class, and each class's probability, for each row. The rows need no label, and stay here."""
-    used = consilium.Model.read(model, local=local)
+    used = (
+        consilium.EnsembleModel.read(model)
+        if consilium.is_ensemble(model)
+        else consilium.Model.read(model, local=local)
+    )
     warn_unverified(used.verified)
     found = used.predict(input_, mapping=mapping, id_column=id_column, clamp=clamp, output=output)
     typer.echo(f"{output}: {len(found):,} predictions of {used.name}")

@@ -15,7 +15,7 @@ class EnsembleError(FaultError):
             "the chain has no ensemble {number}: `consilium ensemble show` lists all; check the number and the address"
             " book"
         ),
-        "EnsembleInvalid": "{path}: {why}; write the ensemble again with `consilium ensemble export`",
+        "EnsembleFolderInvalid": "{path}: {why}; write the ensemble again with `consilium ensemble export`",
         "EnsembleDiffers": (
             "{path} has {found}, and the chain has {wanted}: write the ensemble again with `consilium ensemble export`"
         ),

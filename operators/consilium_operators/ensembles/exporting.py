@@ -48,7 +48,7 @@ def export_ensemble(
         if task in folders:
             raise EnsembleError("MemberTwice", path=path, task=task, first=folders[task])
         folders[task], saved[task] = path, found
-    if missing := [one.task for one in ensemble.members if one.task not in folders]:
+    if missing := [task for task in ensemble.tasks if task not in folders]:
         raise EnsembleError("MemberMissing", missing=", ".join(map(str, missing)), number=number)
     index = EnsembleFile(
         number=number, chain_id=ledger.deployment.chain_id, contract=ledger.deployment.model_shares,
@@ -57,7 +57,7 @@ def export_ensemble(
             for one in ensemble.members
         ),
     )  # fmt: skip
-    whole = SavedEnsemble(index, tuple(saved[one.task] for one in ensemble.members))
+    whole = SavedEnsemble(index, tuple(saved[task] for task in ensemble.tasks))
     whole.require_alike()
     raw, difference = ensemble_onnx(whole) if with_onnx else (None, None)
     write_ensemble(output, index, folders, raw)

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from consilium_chain.ledger.ensembles import ENSEMBLES, Ensemble, Member
+from consilium_chain.ledger.ensembles import ENSEMBLES, FEWEST_MEMBERS, MOST_MEMBERS, Ensemble, Member
 from consilium_chain.tasks.data_schemas import DataSchema
 from consilium_core.strict_json import parse_json
 from consilium_core.visible_text import shown
@@ -31,10 +31,9 @@ from consilium_operators.model_folder import FILES, INDEX, ONNX, Digest, SavedMo
 from consilium_operators.prediction import require_answers
 
 ENSEMBLE: Final = "ensemble.json"
-LEAST_MEMBERS, MOST_MEMBERS = 2, 16
 MOST_BYTES: Final = 1 << 16  # of `ensemble.json`
 MOST_GRAPH: Final = 1 << 32
-MOST_GAIN: Final = 1 << 63
+MOST_GAIN: Final = 1 << 96  # as the contract stores it
 MOST_SHOWN: Final = 80  # characters of a value, in a message
 
 
@@ -58,7 +57,7 @@ class EnsembleFile(_Plain):
     number: int = Field(gt=ENSEMBLES, lt=2 * ENSEMBLES)
     chain_id: int = Field(ge=1)
     contract: str
-    members: Annotated[tuple[MemberFile, ...], Field(min_length=LEAST_MEMBERS, max_length=MOST_MEMBERS)]
+    members: Annotated[tuple[MemberFile, ...], Field(min_length=FEWEST_MEMBERS, max_length=MOST_MEMBERS)]
     onnx: Digest | None = None
 
     @property
@@ -124,7 +123,7 @@ class SavedEnsemble:
 
 
 def read_ensemble(folder: Path) -> SavedEnsemble:
-    """Raises EnsembleError (EnsembleInvalid, MembersDiffer), OperatorError (ModelFolderInvalid)."""
+    """Raises EnsembleError (EnsembleFolderInvalid, MembersDiffer), OperatorError (ModelFolderInvalid)."""
     index = _index(folder / ENSEMBLE)
     models = []
     for one in index.members:
@@ -228,4 +227,4 @@ def _digest(path: Path) -> str:
 
 
 def _invalid(path: Path, why: str) -> EnsembleError:
-    return EnsembleError("EnsembleInvalid", path=path, why=why)
+    return EnsembleError("EnsembleFolderInvalid", path=path, why=why)

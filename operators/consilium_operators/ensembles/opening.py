@@ -12,7 +12,7 @@ from consilium_operators.prediction import Predictor
 
 def opened(folder: Path, clamp: bool = False) -> Predictor | EnsemblePredictor:
     """Of a model's folder or of an ensemble's. Raises OperatorError (ModelFolderInvalid, LocalTensorsMissing),
-    EnsembleError (EnsembleInvalid, MembersDiffer), ModelNotInstalled.
+    EnsembleError (EnsembleFolderInvalid, MembersDiffer), ModelNotInstalled.
     """
     if (folder / ENSEMBLE).exists():
         return EnsemblePredictor(read_ensemble(folder), clamp)

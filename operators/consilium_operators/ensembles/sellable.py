@@ -25,11 +25,11 @@ def require_member(ledger: Ledger, ensemble: Ensemble, index: ModelFile, path: P
     """A model's file is of a member on this chain, and verified. Raises EnsembleError (MemberForeign,
     MemberNotVerified).
     """
-    deployment, tasks = ledger.deployment, [one.task for one in ensemble.members]
-    if index.task not in tasks or (index.chain_id, index.contract) != (deployment.chain_id, deployment.tasks):
+    deployment = ledger.deployment
+    if index.task not in ensemble.tasks or (index.chain_id, index.contract) != (deployment.chain_id, deployment.tasks):
         raise EnsembleError(
             "MemberForeign", path=path, task=index.task, chain=index.chain_id, contract=index.contract,
-            number=ensemble.number, tasks=", ".join(map(str, tasks)), wanted=deployment.chain_id,
+            number=ensemble.number, tasks=", ".join(map(str, ensemble.tasks)), wanted=deployment.chain_id,
             tasks_at=deployment.tasks,
         )  # fmt: skip
     if not index.verified:
