@@ -112,7 +112,7 @@ class EnsembleModel:
     ) -> pd.DataFrame:
         """As `Model.predict`. `mapping`: instead of the first member's.
 
-        Raises DataError (RangeError), OperatorError (OutputTaken, LocalTensorsMissing), ModelError (ModelNotInstalled).
+        Raises DataError (RangeError), OperatorError (OutputTaken), ModelError (ModelNotInstalled).
         """
         import pandas as pd
         from consilium_operators.ensembles.predictor import EnsemblePredictor

@@ -309,6 +309,12 @@ def test_language_models_and_segmentations_are_refused(tmp_path: Path) -> None:
         replace(saved, models=(corpus, *others)).require_alike()
 
 
+def test_a_model_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+    text = TABLE + '[training]\nlocal = ["2.weight", "2.bias"]\n'
+    with raises_fault(EnsembleError, "MemberLocal", r"task 2 leaves out 2\.weight, 2\.bias"):
+        exported(tmp_path, [TABLE, text], (1, 1))
+
+
 def test_foreign_and_missing_members_are_refused(tmp_path: Path) -> None:
     chain, folders, output = chain_with(of_gains(*GAINS)), members(tmp_path, TABLES), tmp_path / "e"
     with raises_fault(EnsembleError, "EnsembleUnknown", str(NUMBER + 1)):

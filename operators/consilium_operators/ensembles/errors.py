@@ -31,6 +31,10 @@ class EnsembleError(FaultError):
         "MemberNotVerified": (
             "{path}: checks of the model of task {task} failed, so no ensemble with it can be sold: download it again"
         ),
+        "MemberLocal": (
+            "the model of task {task} leaves out {names}, which each hospital has for itself: form an ensemble of other"
+            " tasks"
+        ),
         "MembersDiffer": (
             "the tasks {first} and {second} ask differently: data.{field} is {wanted} in the first, and {found} in the"
             " second. Form an ensemble of tasks with the same columns and answers"

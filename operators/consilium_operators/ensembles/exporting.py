@@ -33,9 +33,9 @@ def export_ensemble(
 ) -> ExportedEnsemble:
     """`models`: one folder of each member, in any order. `output`: a new folder.
 
-    Raises EnsembleError (EnsembleUnknown, MemberForeign, MemberTwice, MemberMissing, MemberNotVerified, MembersDiffer),
-    OperatorError (OutputTaken, ModelFolderInvalid, ForetellsTokens, MarksPixels, OnnxNotInstalled, OnnxImpossible,
-    OnnxDiffers), ChainUnreachable.
+    Raises EnsembleError (EnsembleUnknown, MemberForeign, MemberTwice, MemberMissing, MemberNotVerified, MemberLocal,
+    MembersDiffer), OperatorError (OutputTaken, ModelFolderInvalid, ForetellsTokens, MarksPixels, OnnxNotInstalled,
+    OnnxImpossible, OnnxDiffers), ChainUnreachable.
     """
     if output.exists():
         raise OperatorError("OutputTaken", path=output)

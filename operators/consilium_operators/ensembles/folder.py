@@ -107,10 +107,13 @@ class SavedEnsemble:
 
     def require_alike(self) -> None:
         """Raises EnsembleError (MembersDiffer) unless all models read the same rows and answer the same question, and
-        OperatorError (ForetellsTokens, MarksPixels) for a language model or a segmentation.
+        (MemberLocal) for a model that is not whole; OperatorError (ForetellsTokens, MarksPixels) for a language model
+        or a segmentation.
         """
         for one in self.models:
             require_answers(one)
+            if local := one.spec.training.local:
+                raise EnsembleError("MemberLocal", task=one.index.task, names=", ".join(local))
         first, *others = ((one.index.task, _asked(one.spec.data)) for one in self.models)
         for task, asked in others:
             for field in first[1] | asked:
@@ -123,7 +126,9 @@ class SavedEnsemble:
 
 
 def read_ensemble(folder: Path) -> SavedEnsemble:
-    """Raises EnsembleError (EnsembleFolderInvalid, MembersDiffer), OperatorError (ModelFolderInvalid)."""
+    """Raises EnsembleError (EnsembleFolderInvalid, MembersDiffer, MemberLocal), OperatorError (ModelFolderInvalid,
+    ForetellsTokens, MarksPixels).
+    """
     index = _index(folder / ENSEMBLE)
     models = []
     for one in index.members:

@@ -19,7 +19,7 @@ class EnsemblePredictor:
     """`most_rows`: as many as every member takes. Members scale their inputs by their own statistics."""
 
     def __init__(self, saved: SavedEnsemble, clamp: bool = False) -> None:
-        """`clamp`: as `Predictor` has it. Raises ModelNotInstalled, EncoderAltered, LocalTensorsMissing."""
+        """`clamp`: as `Predictor` has it. Raises ModelNotInstalled, EncoderAltered."""
         self.saved, self.clamp = saved, clamp
         self._members = [Predictor(one, clamp) for one in saved.models]
         self.most_rows = min(one.most_rows for one in self._members)
