@@ -37,10 +37,7 @@ def predict_command(
     *,
     input_: Annotated[Path, typer.Option("--input", help="rows: CSV or Parquet; a folder of texts or images")],
     output: Annotated[Path, typer.Option(help="new file for a prediction for each row, CSV; new folder for masks")],
-    mapping: FinishedArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="folder that `operator download-model` or `ensemble export` wrote")
-]
-MappingOption = None,
+    mapping: MappingOption = None,
     id_column: Annotated[str | None, typer.Option(help="column of the input to copy into the output")] = None,
     clamp: ClampOption = False,
     local: LocalOption = None,
