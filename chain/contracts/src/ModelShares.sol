@@ -179,15 +179,22 @@ contract ModelShares is IModelShares, ERC1155, Channels, Ensembles {
         (uint256[] memory taskIds, uint256[] memory gains) = ensemble(id);
         uint256[] memory amounts = _divided(amount, gains);
         for (uint256 i = 0; i < taskIds.length; ++i) {
-            if (amounts[i] > 0) fee += _sell(taskIds[i], server, amounts[i]);
+            fee += _feeOf(taskIds[i], amounts[i]);
         }
         emit Split(id, server, amount, fee);
+        for (uint256 i = 0; i < taskIds.length; ++i) {
+            if (amounts[i] > 0) _sell(taskIds[i], server, amounts[i]);
+        }
     }
 
     function _sell(uint256 taskId, address server, uint256 amount) private returns (uint256 fee) {
-        fee = amount * _terms[taskId].server / PERCENT;
+        fee = _feeOf(taskId, amount);
         emit Split(taskId, server, amount, fee);
         _add(taskId, server, amount - fee);
+    }
+
+    function _feeOf(uint256 taskId, uint256 amount) private view returns (uint256) {
+        return amount * _terms[taskId].server / PERCENT;
     }
 
     /// @dev Counts money that is here, or comes within this call.

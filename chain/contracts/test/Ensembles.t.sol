@@ -174,9 +174,11 @@ contract EnsemblesTest is EnsemblesFixture {
         }
     }
 
-    function test_split_tellsOfEachMemberAndTheWhole() public {
+    function test_split_tellsOfTheWholeAndEachMember() public {
         id = modelShares.formEnsemble(_three);
         token.transfer(modelShares.tillOf(id, SERVER), 5_100);
+        vm.expectEmit(address(modelShares));
+        emit IModelShares.Split(id, SERVER, 5_100, 799);
         vm.expectEmit(address(modelShares));
         emit IModelShares.Split(1, SERVER, 1_000, 200);
         vm.expectEmit(address(modelShares));
@@ -189,8 +191,6 @@ contract EnsemblesTest is EnsemblesFixture {
         emit IModelShares.Split(3, SERVER, 2_400, 480);
         vm.expectEmit(address(modelShares));
         emit IModelShares.Paid(3, SERVER, 1_920, 1_920);
-        vm.expectEmit(address(modelShares));
-        emit IModelShares.Split(id, SERVER, 5_100, 799);
         modelShares.split(id, SERVER);
         vm.prank(OPERATOR);
         vm.assertEq(modelShares.claim(1), 100); // an eighth

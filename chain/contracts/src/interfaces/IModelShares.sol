@@ -36,7 +36,7 @@ interface IModelShares {
     event Minted(uint256 indexed taskId);
     /// @param total all that was ever paid for the task, with this.
     event Paid(uint256 indexed taskId, address indexed payer, uint256 amount, uint256 total);
-    /// @notice A sale. One of an ensemble has an event for each member that got a part, and last its own of the whole.
+    /// @notice A sale. One of an ensemble has its own event of the whole, and then one of each member that got a part.
     /// @param amount that the till had or vouchers moved, of which the server got `fee`.
     event Split(uint256 indexed taskId, address indexed server, uint256 amount, uint256 fee);
     event Claimed(uint256 indexed taskId, address indexed holder, uint256 amount);
