@@ -188,11 +188,11 @@ def test_predictions_are_bought_by_vouchers_and_each_members_holders_are_paid(so
     assert good.exit_code == 0, good.output
     assert good.output.count("holds") == 6
     for model in sold.models:
-        other = CliRunner().invoke(
+        wrong = CliRunner().invoke(
             app, ["verify-receipt", str(receipt), "--model", str(model), "--address-book", str(sold.book)]
         )
-        assert other.exit_code == 1
-        assert "model        FAILS" in other.output
+        assert wrong.exit_code == 1
+        assert "model        FAILS" in wrong.output
 
 
 def test_the_client_of_x402_pays_for_an_ensemble(sold: Sold) -> None:

@@ -89,7 +89,7 @@ def test_answers_are_the_weighted_mean_and_the_graph_gives_the_same(tmp_path: Pa
     examples, given = drawn(predictor.schema)  # type: ignore[arg-type]
     found = predictor.answered(examples)
     alone = [Predictor(one, clamp=True).evaluation(examples) for one in predictor.saved.models]
-    expected = sum(one.predictions * gain for one, gain in zip(alone, gains, strict=True)) / sum(gains)
+    expected = np.average([one.predictions for one in alone], axis=0, weights=gains)
     np.testing.assert_allclose(found.predictions, expected, rtol=1e-12)
     assert [one.shape for one in found.activations] == [one.activations.shape for one in alone]
     session = onnxruntime.InferenceSession(folder / ONNX, providers=["CPUExecutionProvider"])
