@@ -63,7 +63,7 @@ ELSEWHERE = {
         "TransferSmall",
         "UrlNotEncrypted", "VoucherExpires", "VoucherForged", "VoucherSpent",
     },
-    "an ensemble, tried by tests/operators/test_ensembles.py": {
+    "an ensemble, tried by tests/operators/test_ensemble_folders.py": {
         "EnsembleDiffers", "MemberForeign", "MemberLocal", "MemberMissing", "MemberNotVerified", "MemberTwice",
         "MembersDiffer",
     },
