@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from chain_driver import LocalChain, refused
 from consilium_chain.ledger.ensembles import ENSEMBLES, Ensemble, Member
-from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.tasks.money_spec import TOKEN
-from consilium_chain.tasks.sale_spec import head_of
-from voter_driver import TASK, FiledTask
-
-SALE = """
-[sale]
-server_percent = {server}
-operator_percent = 10
-trainers_percent = 55
-voters_percent = {voters}
-"""
-
-
-def minted(chain: LocalChain, folder: Path, server: int, score: int) -> int:
-    """A task whose parts are minted, and whose gain is the score."""
-    folder.mkdir()
-    task = FiledTask(chain, folder, TASK + SALE.format(server=server, voters=35 - server))
-    task.judges, task.voters = chain.staked(Role.VOTER, 1), 1
-    task.join(rows=[8]).first_round()
-    task.form().commit_all().publish()
-    task.draw().judge([[score]])
-    assert task.phase is Phase.ENDED
-    raw, shares = task.store.get_file(chain.treasury.tasks.params(task.task).spec_hash), chain.treasury.shares
-    assert task.spec.sale is not None
-    shares.show_terms(task.task, head_of(raw, task.spec), task.spec.sale)
-    shares.mint(task.task, 1_000)
-    return task.task
+from ensemble_driver import minted
 
 
 @pytest.fixture(scope="module")
 def tasks(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, int]:
     folder = tmp_path_factory.mktemp("members")
-    return minted(local_chain, folder / "a", 20, 30_000), minted(local_chain, folder / "b", 7, 10_000)
+    return minted(local_chain, folder / "a", 20, 30_000).task, minted(local_chain, folder / "b", 7, 10_000).task
 
 
 @pytest.fixture(scope="module")
