@@ -57,8 +57,8 @@ def export_ensemble(
     `models`: a folder of each member that `download_model` wrote, in any order. `onnx`: also writes all members as one
     `model.onnx`.
 
-    Raises EnsembleError, OperatorError (OutputTaken, ModelFolderInvalid, OnnxNotInstalled, OnnxImpossible,
-    OnnxDiffers), ChainUnreachable.
+    Raises EnsembleError, OperatorError (OutputTaken, ModelFolderInvalid, OnnxNotInstalled, OnnxDiffers),
+    ChainUnreachable.
     """
     from consilium_operators.ensembles.exporting import export_ensemble
 

@@ -73,9 +73,9 @@ def onnx_of(saved: SavedModel) -> tuple[bytes, float]:
     require_packages()
     schema = saved.spec.data
     if isinstance(saved.spec.model, OnEncoder):
-        raise impossible("it reads texts, whose tokenizer no graph has")
+        raise _impossible("it reads texts, whose tokenizer no graph has")
     if saved.spec.model.name == "plugin":
-        raise impossible("it is a plug-in, whose code only a process without keys and network runs")
+        raise _impossible("it is a plug-in, whose code only a process without keys and network runs")
     predictor = Predictor(saved, clamp=True)
     examples, given = _of_texts(predictor) if isinstance(schema, TextSchema | CorpusSchema) else drawn(schema)
     raw = _exported(saved, torch.from_numpy(given))
@@ -272,7 +272,7 @@ def _exported(saved: SavedModel, given: torch.Tensor) -> bytes:
                 input_names=[name], output_names=[output],
             )  # fmt: skip
     except Exception as error:  # of PyTorch's tracer: all kinds
-        raise impossible(f"PyTorch cannot write it ({type(error).__name__})") from error
+        raise _impossible(f"PyTorch cannot write it ({type(error).__name__})") from error
     if program is None:
         raise AssertionError("without a path the exporter gives the program")
     written = ClearMetadataAndDocStringPass()(program.model).model  # they have this machine's paths
@@ -298,7 +298,7 @@ def run(raw: bytes, given: NDArray[Any]) -> NDArray[np.float32]:
         (name,) = (one.name for one in session.get_inputs())
         return np.concatenate([session.run(None, {name: part})[0] for part in (given[:1], given[1:])])
     except Exception as error:  # its own classes derive from none in common
-        raise impossible(f"onnxruntime cannot run it ({type(error).__name__})") from error
+        raise _impossible(f"onnxruntime cannot run it ({type(error).__name__})") from error
 
 
 def session_of(raw: bytes, threads: int = 0) -> Any:
@@ -325,5 +325,5 @@ def quiet() -> Iterator[None]:
             one.setLevel(level)
 
 
-def impossible(why: str) -> OperatorError:
+def _impossible(why: str) -> OperatorError:
     return OperatorError("OnnxImpossible", why=why)

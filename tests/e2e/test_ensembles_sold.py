@@ -17,7 +17,6 @@ from chain_driver import LocalChain
 from consilium_chain.keystore import LIGHT_SCRYPT_N, write_keystore
 from consilium_chain.ledger.ensembles import ENSEMBLES, Member
 from consilium_chain.ledger.ledger import Ledger
-from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_cli.main import app
 from consilium_core.private_files import write_private_file
@@ -30,13 +29,13 @@ from consilium_operators.market.desk import answer_of
 from consilium_operators.market.errors import SaleError
 from consilium_operators.market.receipts import Bought, check_receipt
 from consilium_operators.model_folder import ONNX
+from ensemble_driver import SALE, minted
 from market_driver import Server, buyer_of
 from model_driver import written
 from raised_faults import raises_fault
 from typer.testing import CliRunner
-from voter_driver import TASK, FiledTask
+from voter_driver import TASK
 
-SALE = "\n[sale]\nserver_percent = {}\noperator_percent = 10\ntrainers_percent = 55\nvoters_percent = {}\n"
 MLP = 'name = "mlp"\nhidden = [8, 4]'
 PRICE = TOKEN // 100 + 7  # so that neither a weight nor a percent divides it
 GAINS = (30_001, 10_000)
@@ -51,8 +50,14 @@ class Sold:
         self.chain, self.folder, self.book = chain, folder, folder / "book.json"
         chain.deployment.write(self.book)
         texts = [TASK, TASK.replace('name = "logistic"', MLP)]
-        self.texts = [text + SALE.format(percent, 35 - percent) for text, percent in zip(texts, SERVERS, strict=True)]
-        self.tasks = [self._ended(text, gain) for text, gain in zip(self.texts, GAINS, strict=True)]
+        self.texts = [
+            text + SALE.format(server=percent, voters=35 - percent)
+            for text, percent in zip(texts, SERVERS, strict=True)
+        ]
+        self.tasks = [
+            minted(chain, folder, percent, gain, text).task
+            for text, percent, gain in zip(texts, SERVERS, GAINS, strict=True)
+        ]
         self.models = [folder / "models" / str(task) for task in self.tasks]
         for task, model in zip(self.tasks, self.models, strict=True):
             self.say("operator", "download-model", str(task), "--output", str(model), "--artifacts", self.artifacts)
@@ -75,17 +80,6 @@ class Sold:
     @property
     def chain_options(self) -> list[str]:
         return ["--rpc", self.chain.node.url, "--address-book", str(self.book)]
-
-    def _ended(self, text: str, gain: int) -> int:
-        """A task whose parts are minted, and whose voter measured this gain."""
-        task = FiledTask(self.chain, self.folder, text)
-        task.judges, task.voters = self.chain.staked(Role.VOTER, 1), 1
-        task.join(rows=[8]).first_round()
-        task.form().commit_all().publish()
-        task.draw().judge([[gain]])
-        assert task.phase is Phase.ENDED
-        consilium.Shares(self.chain.node.url, self.book).mint(task.task, artifacts=[self.artifacts])
-        return task.task
 
     def say(self, *arguments: str) -> str:
         ran = CliRunner().invoke(app, [*arguments, *self.chain_options], catch_exceptions=False)

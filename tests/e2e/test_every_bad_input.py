@@ -64,7 +64,7 @@ ELSEWHERE = {
         "UrlNotEncrypted", "VoucherExpires", "VoucherForged", "VoucherSpent",
     },
     "an ensemble, tried by tests/operators/test_ensemble_folders.py": {
-        "EnsembleDiffers", "MemberForeign", "MemberLocal", "MemberMissing", "MemberNotVerified", "MemberTwice",
+        "EnsembleDiffers", "GraphImpossible", "MemberForeign", "MemberLocal", "MemberMissing", "MemberNotVerified", "MemberTwice",
         "MembersDiffer",
     },
     "a server that lies, tried by tests/e2e/test_hostile_servers.py": {

@@ -25,8 +25,8 @@ from consilium_operators.ensembles.predictor import EnsemblePredictor
 from consilium_operators.ensembles.sellable import require_ensemble_sellable
 from consilium_operators.errors import OperatorError
 from consilium_operators.market.errors import SaleError
-from consilium_operators.model_folder import CARD, INDEX, ONNX, read_model
-from consilium_operators.onnx_file import drawn
+from consilium_operators.model_folder import CARD, INDEX, ONNX, SavedModel, read_model
+from consilium_operators.onnx_file import drawn, onnx_of
 from consilium_operators.prediction import Predictor, requested
 from ensemble_folder_driver import CHAIN, NUMBER, SHARES, TASKS, chain_with, exported, members, of_gains
 from model_driver import TABLE, written
@@ -123,10 +123,26 @@ def test_a_graph_that_differs_is_not_written(tmp_path: Path, monkeypatch: pytest
     assert not (tmp_path / "ensemble").exists()
 
 
-def test_texts_have_no_graph_and_an_ensemble_without_it(tmp_path: Path) -> None:
+def test_texts_have_no_graph(tmp_path: Path) -> None:
     texts = [TEXTS, TEXTS.replace('lora"', 'lora"\nrank = 2')]
-    with raises_fault(OperatorError, "OnnxImpossible", "its members read texts"):
+    with raises_fault(EnsembleError, "GraphImpossible", "its members read texts.*pass --no-onnx"):
         exported(tmp_path, texts, (1, 1), with_onnx=True)
+
+
+def test_a_member_without_a_graph_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def of(saved: SavedModel) -> tuple[bytes, float]:
+        if saved.index.task == 2:
+            raise OperatorError("OnnxImpossible", why="it is a plug-in")
+        return onnx_of(saved)
+
+    monkeypatch.setattr(onnx_graph, "onnx_of", of)
+    with raises_fault(EnsembleError, "GraphImpossible", "task 2 has none: it is a plug-in: pass --no-onnx"):
+        exported(tmp_path, TABLES[:2], (1, 1), with_onnx=True)
+    monkeypatch.setattr(onnx_graph, "onnx_of", onnx_of)
+    monkeypatch.setattr(onnx_graph, "MOST_BYTES", 1_000)
+    with raises_fault(EnsembleError, "GraphImpossible", "more than 1,000 bytes"):
+        exported(tmp_path / "large", TABLES[:2], (1, 1), with_onnx=True)
+    read_ensemble(exported(tmp_path / "without", TABLES[:2], (1, 1), with_onnx=False))
 
 
 def test_a_weight_is_a_share_of_all_gains(tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ class EnsembleError(FaultError):
         "EnsembleDiffers": (
             "{path} has {found}, and the chain has {wanted}: write the ensemble again with `consilium ensemble export`"
         ),
+        "GraphImpossible": (
+            "nothing was written: the ensemble has no model.onnx, since {why}: pass --no-onnx to leave it out"
+        ),
         "MemberForeign": (
             "{path} has the model of task {task} of chain {chain} and contract {contract}, which is no member of"
             " ensemble {number}: pass a folder for each of the tasks {tasks} of chain {wanted} and contract {tasks_at}"

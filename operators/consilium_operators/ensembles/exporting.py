@@ -34,8 +34,8 @@ def export_ensemble(
     """`models`: one folder of each member, in any order. `output`: a new folder.
 
     Raises EnsembleError (EnsembleUnknown, MemberForeign, MemberTwice, MemberMissing, MemberNotVerified, MemberLocal,
-    MembersDiffer), OperatorError (OutputTaken, ModelFolderInvalid, ForetellsTokens, MarksPixels, OnnxNotInstalled,
-    OnnxImpossible, OnnxDiffers), ChainUnreachable.
+    MembersDiffer, GraphImpossible), OperatorError (OutputTaken, ModelFolderInvalid, ForetellsTokens, MarksPixels,
+    OnnxNotInstalled, OnnxDiffers), ChainUnreachable.
     """
     if output.exists():
         raise OperatorError("OutputTaken", path=output)

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consilium_chain.tasks.data_schemas import CorpusSchema, TextSchema
 
+from consilium_operators.ensembles.errors import EnsembleError
 from consilium_operators.ensembles.folder import SavedEnsemble
 from consilium_operators.ensembles.predictor import EnsemblePredictor
-from consilium_operators.onnx_file import difference_of, drawn, impossible, onnx_of, require_packages, run
+from consilium_operators.errors import OperatorError
+from consilium_operators.model_folder import SavedModel
+from consilium_operators.onnx_file import difference_of, drawn, onnx_of, require_packages, run
 
 if TYPE_CHECKING:
     import onnx
@@ -24,17 +27,30 @@ OF_A_MEMBER: Final = ("classes", "answers", "columns", "values")  # metadata tha
 
 
 def ensemble_onnx(saved: SavedEnsemble) -> tuple[bytes, float]:
-    """A file's bytes, and the largest difference of a prediction from PyTorch's on drawn examples. Raises OperatorError
-    (LocalTensorsMissing, OnnxNotInstalled, OnnxImpossible, OnnxDiffers).
+    """A file's bytes, and the largest difference of a prediction from PyTorch's on drawn examples. Raises EnsembleError
+    (GraphImpossible), OperatorError (OnnxNotInstalled, OnnxDiffers).
     """
     require_packages()
     schema = saved.schema
     if isinstance(schema, TextSchema | CorpusSchema):
-        raise impossible("its members read texts, each by a tokenizer of its own")
-    raw = _composed(saved, [onnx_of(one)[0] for one in saved.models])
+        raise _impossible("its members read texts, each by a tokenizer of its own")
+    raw = _composed(saved, [_of_a_member(one) for one in saved.models])
     examples, given = drawn(schema)
     expected = EnsemblePredictor(saved, clamp=True).answered(examples).predictions
     return raw, difference_of(run(raw, given), expected, schema.asked)
+
+
+def _of_a_member(saved: SavedModel) -> bytes:
+    try:
+        return onnx_of(saved)[0]
+    except OperatorError as error:
+        if error.name != "OnnxImpossible":
+            raise
+        raise _impossible(f"task {saved.index.task} has none: {error.values['why']}") from error
+
+
+def _impossible(why: str) -> EnsembleError:
+    return EnsembleError("GraphImpossible", why=why)
 
 
 def _composed(saved: SavedEnsemble, members: Sequence[bytes]) -> bytes:
@@ -42,7 +58,7 @@ def _composed(saved: SavedEnsemble, members: Sequence[bytes]) -> bytes:
     from onnx import compose
 
     if sum(map(len, members)) > MOST_BYTES:
-        raise impossible(f"its members' graphs have more than {MOST_BYTES:,} bytes, and a file may not")
+        raise _impossible(f"its members' graphs have more than {MOST_BYTES:,} bytes, and a file may not")
     models = [onnx.load_from_string(raw) for raw in members]
     about = {one.key: one.value for one in models[0].metadata_props if one.key in OF_A_MEMBER}
     given, asked = models[0].graph.input[0], models[0].graph.output[0]
@@ -74,7 +90,7 @@ def _opsets(parts: Sequence[onnx.ModelProto]) -> list[Any]:
     """One exporter wrote all parts, so each domain has one version."""
     found = {one.domain: one for part in parts for one in part.opset_import}
     if any(found[one.domain].version != one.version for part in parts for one in part.opset_import):
-        raise impossible("its members' graphs have operators of different versions")
+        raise _impossible("its members' graphs have operators of different versions")
     return list(found.values())
 
 
