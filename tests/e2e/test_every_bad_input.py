@@ -64,8 +64,8 @@ ELSEWHERE = {
         "UrlNotEncrypted", "VoucherExpires", "VoucherForged", "VoucherSpent",
     },
     "an ensemble, tried by tests/operators/test_ensemble_folders.py": {
-        "EnsembleDiffers", "GraphImpossible", "MemberForeign", "MemberLocal", "MemberMissing", "MemberNotVerified", "MemberTwice",
-        "MembersDiffer",
+        "EnsembleDiffers", "GraphImpossible", "MemberForeign", "MemberLocal", "MemberMissing", "MemberNotVerified",
+        "MemberTwice", "MembersDiffer",
     },
     "a server that lies, tried by tests/e2e/test_hostile_servers.py": {
         "AmountMalformed", "BookLies", "CertificateMissing", "NotBought", "PriceIsZero", "ReceiptWrong",
