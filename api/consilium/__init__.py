@@ -35,6 +35,7 @@ from consilium_core.logs import log_to
 
 from consilium.artifacts import check_artifacts, fetch_artifacts, store_weights
 from consilium.chain import LocalChain, checked_address, deploy, fund_account
+from consilium.ensembles import EnsembleModel, Ensembles, ensembles, export_ensemble, is_ensemble
 from consilium.exporting import ExportedProgram, export
 from consilium.keys import change_password, new_key
 from consilium.lab import (
@@ -91,6 +92,8 @@ __all__ = [
     "DraftedTask",
     "Economics",
     "EconomicsOptions",
+    "EnsembleModel",
+    "Ensembles",
     "Evaluation",
     "ExportedProgram",
     "Fault",
@@ -121,13 +124,16 @@ __all__ = [
     "doctor",
     "download_model",
     "draft",
+    "ensembles",
     "export",
+    "export_ensemble",
     "export_hugging_face",
     "export_onnx",
     "export_onnx_int8",
     "fetch_artifacts",
     "fetch_data",
     "fund_account",
+    "is_ensemble",
     "log_to",
     "new_key",
     "offers",

@@ -53,6 +53,7 @@ from bad_input_breaks import (
     policy,
     policy_changed,
     predicting,
+    predicting_by_half_an_ensemble,
     profiled,
     proposed_already,
     proposed_without_privacy,
@@ -611,6 +612,10 @@ AREAS: dict[str, list[Case]] = {
         Case("parts of a running task are minted", lambda w: w.on_chain(
             "mint", w.stage.tasks["table"], "--artifacts", w.folder / "artifacts", group="shares"
         ), "nothing was sent: task … has not ended"),
+        Case("an unknown ensemble is shown", lambda w: w.on_chain("show", 2**48 + 99, group="ensemble"),
+            "the chain has no ensemble …"),
+        Case("its ensemble.json is incomplete", predicting_by_half_an_ensemble,
+            "ensemble.json: number: Field required"),
         Case("the model of an unknown task", downloading(999_999), "TaskUnknown…"),
         Case("the model of a task without a training round", downloading(), "its first training round is not over"),
         Case("the task's file is not in the store", downloading(lost=True),
