@@ -39,7 +39,7 @@ export function Checks({ network, of, more = [] }: { network: Config; of: Bought
       <Facts
         of={[
           [
-            isEnsemble(number) ? words.ensembles : say.columns.task,
+            isEnsemble(number) ? words.anEnsemble : say.columns.task,
             isEnsemble(number) ? <EnsembleLink key="task" number={number} /> : <TaskLink key="task" task={number} />,
           ],
           [words.server, <Account key="server" of={of.receipt.server} />],

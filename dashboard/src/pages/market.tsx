@@ -76,7 +76,7 @@ function Ensembles({ q }: { q: string }) {
         empty={words.noEnsembles}
         columns={[
           {
-            text: words.ensembles,
+            text: words.anEnsemble,
             of: ({ number }) => <EnsembleLink number={number} />,
           },
           { text: words.members, of: ({ members }) => <Members of={members} /> },

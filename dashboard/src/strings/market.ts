@@ -20,6 +20,7 @@ export const market = {
   ensembles: 'Ensembles',
   ensemblesMean:
     'Several finished models that answer together, at one price. Each payment is split by weight, and each model’s parties are paid by its own terms.',
+  anEnsemble: 'Ensemble',
   noEnsembles: 'No such ensemble is formed.',
   ensemblesCsv: 'All ensembles as CSV',
   ensemble: (n: number) => `Ensemble ${n}`,

@@ -24,6 +24,7 @@ export const market: typeof en.market = {
   ensembles: 'Ensembles',
   ensemblesMean:
     'Mehrere fertige Modelle, die zusammen antworten, zu einem Preis. Jede Zahlung wird nach Gewicht geteilt, und die Beteiligten jedes Modells werden nach dessen eigenen Bedingungen bezahlt.',
+  anEnsemble: 'Ensemble',
   noEnsembles: 'Kein solches Ensemble ist gebildet.',
   ensemblesCsv: 'Alle Ensembles als CSV',
   ensemble: (n) => `Ensemble ${n}`,

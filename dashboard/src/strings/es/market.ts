@@ -24,6 +24,7 @@ export const market: typeof en.market = {
   ensembles: 'Conjuntos',
   ensemblesMean:
     'Varios modelos terminados que responden juntos, a un solo precio. Cada pago se reparte por peso, y los participantes de cada modelo cobran según sus propias condiciones.',
+  anEnsemble: 'Conjunto',
   noEnsembles: 'No se ha formado ningún conjunto así.',
   ensemblesCsv: 'Todos los conjuntos en CSV',
   ensemble: (n) => `Conjunto ${n}`,

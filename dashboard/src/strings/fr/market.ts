@@ -24,6 +24,7 @@ export const market: typeof en.market = {
   ensembles: 'Ensembles',
   ensemblesMean:
     'Plusieurs modèles terminés qui répondent ensemble, à un seul prix. Chaque paiement est partagé selon les poids, et les participants de chaque modèle sont payés selon ses propres conditions.',
+  anEnsemble: 'Ensemble',
   noEnsembles: 'Aucun ensemble de ce genre n’est formé.',
   ensemblesCsv: 'Tous les ensembles en CSV',
   ensemble: (n) => `Ensemble ${n}`,
