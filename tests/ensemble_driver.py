@@ -1,43 +1,34 @@
-"""Ensembles of models of no training, and a chain that knows them."""
+"""Tasks with parts, of which tests form ensembles."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
-from consilium_chain.ledger.ensembles import ENSEMBLES, Ensemble, Member
-from consilium_chain.ledger.ledger import Ledger
-from consilium_operators.ensembles.exporting import export_ensemble
-from model_driver import written
+from chain_driver import LocalChain
+from consilium_chain.ledger.structs import Phase, Role
+from consilium_chain.tasks.sale_spec import head_of
+from voter_driver import TASK, FiledTask
 
-NUMBER = ENSEMBLES + 1
-CHAIN, TASKS, SHARES = 1, "0x", "0x" + "11" * 20
-
-
-def chain_with(*ensembles: Ensemble) -> Ledger:
-    """A chain's client that knows these alone."""
-    known = {one.number: one for one in ensembles}
-    found: Any = SimpleNamespace(
-        deployment=SimpleNamespace(chain_id=CHAIN, tasks=TASKS, model_shares=SHARES),
-        ensembles=SimpleNamespace(of=known.get),
-    )
-    return cast(Ledger, found)
+SALE = """
+[sale]
+server_percent = {server}
+operator_percent = 10
+trainers_percent = 55
+voters_percent = {voters}
+"""
 
 
-def of_gains(*gains: int) -> Ensemble:
-    """Of the tasks 1, 2 and so on."""
-    return Ensemble(NUMBER, tuple(Member(task, gain) for task, gain in enumerate(gains, 1)))
-
-
-def members(folder: Path, texts: Sequence[str]) -> list[Path]:
-    """Models of the tasks 1, 2 and so on."""
-    return [written(folder / str(task), text, task=(task, CHAIN, TASKS)) for task, text in enumerate(texts, 1)]
-
-
-def exported(folder: Path, texts: Sequence[str], gains: Sequence[int], with_onnx: bool = False) -> Path:
-    """An ensemble's folder."""
-    output = folder / "ensemble"
-    export_ensemble(chain_with(of_gains(*gains)), NUMBER, members(folder, texts), output, with_onnx)
-    return output
+def minted(chain: LocalChain, folder: Path, server: int, score: int, text: str = TASK) -> FiledTask:
+    """A task whose parts are minted, and whose gain is the score. `server`: its percent of a sale."""
+    folder.mkdir(exist_ok=True)
+    task = FiledTask(chain, folder, text + SALE.format(server=server, voters=35 - server))
+    task.judges, task.voters = chain.staked(Role.VOTER, 1), 1
+    task.join(rows=[8]).first_round()
+    task.form().commit_all().publish()
+    task.draw().judge([[score]])
+    assert task.phase is Phase.ENDED
+    raw, shares = task.store.get_file(chain.treasury.tasks.params(task.task).spec_hash), chain.treasury.shares
+    assert task.spec.sale is not None
+    shares.show_terms(task.task, head_of(raw, task.spec), task.spec.sale)
+    shares.mint(task.task, 1_000)
+    return task

@@ -6,7 +6,7 @@ import pytest
 from chain_driver import LocalChain, refused
 from consilium_chain.ledger.ensembles import ENSEMBLES, Ensemble, Member
 from consilium_chain.tasks.money_spec import TOKEN
-from minted_driver import minted
+from ensemble_driver import minted
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from consilium_server.api.reading import open_engine
 from consilium_server.config import ApiSettings
 from consilium_server.index.indexer import Indexer
 from consilium_server.index.rebuilding import reindex
+from ensemble_driver import minted
 from fastapi.testclient import TestClient
-from minted_driver import minted
 from sqlalchemy import Engine
 from test_shares import SALE, Ended, ended
 from voter_driver import TASK

@@ -28,7 +28,7 @@ from consilium_operators.market.errors import SaleError
 from consilium_operators.model_folder import CARD, INDEX, ONNX, read_model
 from consilium_operators.onnx_file import drawn
 from consilium_operators.prediction import Predictor, requested
-from ensemble_driver import CHAIN, NUMBER, SHARES, TASKS, chain_with, exported, members, of_gains
+from ensemble_folder_driver import CHAIN, NUMBER, SHARES, TASKS, chain_with, exported, members, of_gains
 from model_driver import TABLE, written
 from raised_faults import raises_fault
 from task_files import AGE, AMOUNT, EACH, TIMES, X_RAYS, asking

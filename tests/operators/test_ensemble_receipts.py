@@ -16,7 +16,7 @@ from consilium_operators.market.desk import answer_of
 from consilium_operators.market.receipts import check_receipt
 from consilium_operators.model_server import description
 from consilium_operators.prediction import Answering, Predictor
-from ensemble_driver import NUMBER, exported
+from ensemble_folder_driver import NUMBER, exported
 from model_driver import TABLE
 from test_receipts import MESSAGES, ROWS, failed, signed_by
 
