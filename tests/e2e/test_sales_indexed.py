@@ -139,7 +139,7 @@ def test_a_sale_of_an_ensemble_counts_once_and_pays_each_member(market: Market, 
     with asked(market, tmp_path) as client:
         found = client.get(f"/v1/ensembles/{number}").json()
         assert [(one["task"], one["gain"], one["weight"]) for one in found["members"]] == [
-            (first, 40_000, 800_000), (second, 10_000, 200_000),
+            (first, "40000", 800_000), (second, "10000", 200_000),
         ]  # fmt: skip
         assert (found["sold"], found["sales"], found["predictions"], found["buyers"]) == ("1013", 2, 101, 1)
         assert [(one["server"], one["price"]) for one in found["offers"]] == [(server.address, "10")]
