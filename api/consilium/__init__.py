@@ -20,6 +20,8 @@
     consilium.Seller(**chain).serve(number, "model", price=10**16)              # predictions for money
     with consilium.Buyer("https://predict.example.org", **chain) as buyer:
         buyer.predict(buyer.read("new.csv"))            # answers with receipts
+    both = consilium.Ensembles(**chain).form([7, 9]).number                     # two tasks' models as one
+    consilium.export_ensemble(both, ["model-7", "model-9"], "both", **chain)
 
 The command line calls these functions, and adds options, questions and screens. Here nothing asks or prints: questions
 are arguments (`confirm`, `accept`), and so is progress (`on_…`). Log events, such as a mirror's faults, go to standard

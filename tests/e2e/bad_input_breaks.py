@@ -247,7 +247,8 @@ def predicting(rows: str, task: str = TASKS["table"]) -> Callable[[World], list[
 def predicting_by_half_an_ensemble(world: World) -> list[str]:
     (folder := world.folder / "both").mkdir()
     (folder / ENSEMBLE).write_text("{}")
-    return ["predict", str(folder), "--input", str(world.write("rows.csv", "age\n50\n")), "--output", "new.csv"]
+    given = ["--input", str(world.write("rows.csv", "age\n50\n")), "--output", str(world.folder / "new.csv")]
+    return ["predict", str(folder), *given]
 
 
 def evaluating_nothing(world: World) -> list[str]:

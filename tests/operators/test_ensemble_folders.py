@@ -10,12 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import consilium
 import numpy as np
 import onnx
 import onnxruntime
+import pandas as pd
 import pytest
 from consilium_chain.ledger.ensembles import ENSEMBLES
 from consilium_chain.tasks.data_schemas import CorpusSchema
+from consilium_cli.main import app
 from consilium_operators.ensembles import onnx_graph
 from consilium_operators.ensembles.errors import EnsembleError
 from consilium_operators.ensembles.exporting import export_ensemble
@@ -32,6 +35,7 @@ from ensemble_folder_driver import CHAIN, NUMBER, SHARES, TASKS, chain_with, exp
 from model_driver import TABLE, written
 from raised_faults import raises_fault
 from task_files import AGE, AMOUNT, EACH, TIMES, X_RAYS, asking
+from typer.testing import CliRunner
 
 MLP = 'name = "mlp"\nhidden = [4]\n'
 LOGISTIC = TABLE.replace(MLP, 'name = "logistic"\n')
@@ -155,6 +159,24 @@ def test_what_a_server_says_of_an_ensemble(tmp_path: Path) -> None:
     about = opened(exported(tmp_path, TABLES, GAINS)).about
     assert (about["name"], about["task"], about["verified"]) == ("ensemble 1 of 3 models", NUMBER, True)
     assert [(one["task"], one["weight"]) for one in about["members"]] == [(1, 0.3), (2, 0.1), (3, 0.6)]
+
+
+def test_an_ensemble_predicts_by_the_command_and_takes_no_local_tensors(tmp_path: Path) -> None:
+    folder, rows, output = exported(tmp_path, TABLES, GAINS), tmp_path / "rows.csv", tmp_path / "out.csv"
+    rows.write_text("id,age,sex\na,50,1\nb,,0\n")
+    words = ["predict", str(folder), "--input", str(rows), "--output", str(output), "--id-column", "id"]
+    refused = CliRunner().invoke(app, [*words, "--local", str(rows)])
+    assert (refused.exit_code, output.exists()) == (2, False)
+    known = json.loads((folder / "task-1" / INDEX).read_text())
+    (folder / "task-1" / INDEX).write_text(json.dumps(known | {"verified": False}))
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "NOT VERIFIED" in done.output
+    found = pd.read_csv(output)
+    assert list(found.columns) == ["row", "id", "class", "probability_no", "probability_maybe", "probability_yes"]
+    np.testing.assert_allclose(found.iloc[:, 3:].sum(axis=1), 1)
+    with raises_fault(OperatorError, "OutputTaken"):
+        consilium.EnsembleModel.read(folder).predict(rows, output=output)
 
 
 # --- the digest ----------------------------------------------------------------------------------------------------
