@@ -22,16 +22,21 @@ PATIENCE = 60.0  # seconds for a process to start, on a busy machine
 
 
 class Server:
-    """`consilium serve` of the local chain's usual account. `price`: in whole tokens."""
+    """`consilium serve` of the local chain's usual account. `model`: a model's or an ensemble's folder; or a task's
+    text, for a model of random parameters. Without `--price` in the options, 0.01 tokens.
+    """
 
-    def __init__(self, folder: Path, chain: LocalChain, book: Path, task: int, text: str, *options: str) -> None:
+    def __init__(
+        self, folder: Path, chain: LocalChain, book: Path, task: int, model: str | Path, *options: str
+    ) -> None:
         self.folder, self.port, self._options = folder, free_port(), options
         deployment = chain.deployment
         at = (task, deployment.chain_id, deployment.tasks)
-        self.model = written(folder, text, task=at)
+        self.model = model if isinstance(model, Path) else written(folder, model, task=at)
+        price = [] if "--price" in options else ["--price", "0.01"]
         self._command = [
             sys.executable, "-m", "consilium_cli.main", "serve", str(task), str(self.model),
-            "--price", "0.01", "--port", str(self.port), "--rpc", chain.node.url, "--address-book", str(book),
+            *price, "--port", str(self.port), "--rpc", chain.node.url, "--address-book", str(book),
             "--book", str(folder / "sales.sqlite"), *options,
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None

@@ -20,6 +20,8 @@
     consilium.Seller(**chain).serve(number, "model", price=10**16)              # predictions for money
     with consilium.Buyer("https://predict.example.org", **chain) as buyer:
         buyer.predict(buyer.read("new.csv"))            # answers with receipts
+    both = consilium.Ensembles(**chain).form([7, 9]).number                     # two tasks' models as one
+    consilium.export_ensemble(both, ["model-7", "model-9"], "both", **chain)
 
 The command line calls these functions, and adds options, questions and screens. Here nothing asks or prints: questions
 are arguments (`confirm`, `accept`), and so is progress (`on_…`). Log events, such as a mirror's faults, go to standard
@@ -35,6 +37,7 @@ from consilium_core.logs import log_to
 
 from consilium.artifacts import check_artifacts, fetch_artifacts, store_weights
 from consilium.chain import LocalChain, checked_address, deploy, fund_account
+from consilium.ensembles import EnsembleModel, Ensembles, ensembles, export_ensemble, is_ensemble
 from consilium.exporting import ExportedProgram, export
 from consilium.keys import change_password, new_key
 from consilium.lab import (
@@ -92,6 +95,8 @@ __all__ = [
     "DraftedTask",
     "Economics",
     "EconomicsOptions",
+    "EnsembleModel",
+    "Ensembles",
     "Evaluation",
     "ExportedProgram",
     "Fault",
@@ -123,13 +128,16 @@ __all__ = [
     "doctor",
     "download_model",
     "draft",
+    "ensembles",
     "export",
+    "export_ensemble",
     "export_hugging_face",
     "export_onnx",
     "export_onnx_int8",
     "fetch_artifacts",
     "fetch_data",
     "fund_account",
+    "is_ensemble",
     "log_to",
     "new_key",
     "offers",

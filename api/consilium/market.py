@@ -40,24 +40,20 @@ def offers(
 def check_receipt(
     path: str | Path, *, model: str | Path | None = None, address_book: str | Path = LOCAL_ADDRESS_BOOK
 ) -> list[Finding]:
-    """Checks a receipt's file, without any connection. `model`: folder of the task's model, to run it again.
+    """Checks a receipt's file, without any connection. `model`: folder of the task's model or of the ensemble, to
+    run it again.
 
-    Raises SaleError (ReceiptMalformed), DeploymentInvalid, OperatorError (ModelFolderInvalid).
+    Raises SaleError (ReceiptMalformed), DeploymentInvalid, OperatorError (ModelFolderInvalid), EnsembleError
+    (EnsembleFolderInvalid).
     """
     from consilium_chain.deploying.address_book import Deployment
     from consilium_chain.ledger.channels import SaleMessages
+    from consilium_operators.ensembles.opening import opened
     from consilium_operators.market.receipts import check_receipt, read_receipt
 
     deployment = Deployment.read(Path(address_book))
     messages = SaleMessages(deployment.chain_id, deployment.model_shares, deployment.token)
-    return check_receipt(read_receipt(Path(path)), messages, None if model is None else _predictor(model))
-
-
-def _predictor(model: str | Path) -> Any:
-    from consilium_operators.model_folder import read_model
-    from consilium_operators.prediction import Predictor
-
-    return Predictor(read_model(Path(model)))
+    return check_receipt(read_receipt(Path(path)), messages, None if model is None else opened(Path(model)))
 
 
 class Seller(Account):
@@ -82,12 +78,14 @@ class Seller(Account):
     ) -> None:
         """Sells a finished model's predictions until the process is interrupted.
 
-        `model`: folder that `download_model` wrote. `price`: of one prediction. `least_sent`: the
-        smallest deposit or transfer whose transaction this account sends. `book`: file of the sales. `url`: the
-        service's own, which the chain then tells buyers. `certificate`, `key`: PEM files, for HTTPS. Vouchers are
-        redeemed together, once they bring `redeem_above`. `on_start` gets the address that it listens on.
+        `task`: its number, or an ensemble's. `model`: folder that `download_model` or `export_ensemble` wrote. `price`:
+        of one prediction. `least_sent`: the smallest deposit or transfer whose transaction this account sends. `book`:
+        file of the sales. `url`: the service's own, which the chain then tells buyers. `certificate`, `key`: PEM files,
+        for HTTPS. Vouchers are redeemed together, once they bring `redeem_above`. `on_start` gets the address that it
+        listens on.
 
-        Raises SaleError, OperatorError (NotForSale, ModelFolderInvalid), LocalNodeError for a port in use.
+        Raises SaleError, EnsembleError, OperatorError (NotForSale, ModelFolderInvalid), LocalNodeError for a port in
+        use.
         """
         from consilium_operators.market.errors import SaleError
         from consilium_operators.market.serving import Serving, serve
@@ -128,7 +126,7 @@ class Buyer(Account):
 
     @property
     def task(self) -> int:
-        """The task of the model."""
+        """The task of the model, or the ensemble's number."""
         return self._server.task
 
     @property

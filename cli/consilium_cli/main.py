@@ -17,6 +17,7 @@ from consilium_cli.artifacts import app as artifacts
 from consilium_cli.chain import app as chain
 from consilium_cli.data import app as data
 from consilium_cli.doctor.command import doctor_command
+from consilium_cli.ensembles import app as ensemble
 from consilium_cli.hospital.commands import app as hospital
 from consilium_cli.lab import demo_command, economics_command, up_command
 from consilium_cli.market import buy_command, serve_command, verify_receipt_command
@@ -46,6 +47,7 @@ app.add_typer(chain, name="chain")
 app.add_typer(operator, name="operator")
 app.add_typer(task, name="task")
 app.add_typer(shares, name="shares")
+app.add_typer(ensemble, name="ensemble")
 app.add_typer(simulate, name="simulate")
 app.add_typer(artifacts, name="artifacts")
 app.add_typer(data, name="data")

@@ -19,17 +19,16 @@ from consilium_cli.options import (
     KeystoreOption,
     PasswordFileOption,
     RpcOption,
-    TaskArgument,
 )
-from consilium_cli.prediction import ClampOption, ModelArgument
+from consilium_cli.prediction import ClampOption, FinishedArgument
 
 if TYPE_CHECKING:
     from consilium_operators.market.receipts import Bought
 
 
 def serve_command(
-    task: TaskArgument,
-    model: ModelArgument,
+    task: Annotated[int, typer.Argument(min=1, metavar="TASK", help="number of the task, or of the ensemble")],
+    model: FinishedArgument,
     *,
     price: Annotated[str, typer.Option(metavar="TOKENS", help="of one prediction, such as 0.01")],
     url: Annotated[
@@ -136,7 +135,7 @@ def verify_receipt_command(
     receipt: Annotated[Path, typer.Argument(help="file that `consilium buy --receipts` or the dashboard wrote")],
     *,
     model: Annotated[
-        Path | None, typer.Option(help="folder of the task's model, to run it again (`operator download-model`)")
+        Path | None, typer.Option(help="folder of the task's model or of the ensemble, to run it again")
     ] = None,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
 ) -> None:

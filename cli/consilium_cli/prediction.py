@@ -9,6 +9,9 @@ import consilium
 import typer
 
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="folder that `operator download-model` wrote")]
+FinishedArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="folder that `operator download-model` or `ensemble export` wrote")
+]
 MappingOption = Annotated[
     Path | None,
     typer.Option(help="file that maps the data's columns to the task's, TOML (docs/data.md); by default the model's"),
@@ -30,7 +33,7 @@ LocalOption = Annotated[
 
 
 def predict_command(
-    model: ModelArgument,
+    model: FinishedArgument,
     *,
     input_: Annotated[Path, typer.Option("--input", help="rows: CSV or Parquet; a folder of texts or images")],
     output: Annotated[Path, typer.Option(help="new file for a prediction for each row, CSV; new folder for masks")],
@@ -40,10 +43,18 @@ def predict_command(
     local: LocalOption = None,
 ) -> None:
     """Predicts a class, and each class's probability, for each row. The rows need no label, and stay here."""
-    used = consilium.Model.read(model, local=local)
+    used = _read(model, local)
     warn_unverified(used.verified)
     found = used.predict(input_, mapping=mapping, id_column=id_column, clamp=clamp, output=output)
     typer.echo(f"{output}: {len(found):,} predictions of {used.name}")
+
+
+def _read(folder: Path, local: Path | None) -> consilium.Model | consilium.EnsembleModel:
+    if not consilium.is_ensemble(folder):
+        return consilium.Model.read(folder, local=local)
+    if local is not None:
+        raise typer.BadParameter("an ensemble has no local tensors; leave it out", param_hint="--local")
+    return consilium.EnsembleModel.read(folder)
 
 
 def warn_unverified(verified: bool) -> None:

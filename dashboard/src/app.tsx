@@ -19,6 +19,7 @@ const Round = lazy(() => import('./pages/round'))
 const Audit = lazy(() => import('./pages/audit'))
 const Market = lazy(() => import('./pages/market'))
 const Model = lazy(() => import('./pages/model'))
+const Ensemble = lazy(() => import('./pages/ensemble'))
 const Nodes = lazy(() => import('./pages/nodes'))
 const CompareNodes = lazy(() => import('./pages/compare-nodes'))
 const Node = lazy(() => import('./pages/node'))
@@ -51,6 +52,7 @@ const PAGES = [
       { path: 'tasks/:task/audit', element: <Audit /> },
       { path: 'market', element: <Market /> },
       { path: 'models/:task', element: <Model /> },
+      { path: 'ensembles/:number', element: <Ensemble /> },
       { path: 'nodes', element: <Nodes /> },
       { path: 'nodes/compare', element: <CompareNodes /> },
       { path: 'nodes/:node/:role', element: <Node /> },

@@ -53,7 +53,9 @@ PROGRAM, PROGRAM_WEIGHTS = "program.json", "program.safetensors"
 ONNX, ONNX_INT8 = "model.onnx", "model-int8.onnx"
 REPORT, REPORT_PICTURE, REPORT_PAGE = "report.json", "report.svg", "report.html"
 PROGRAM_FROZEN, PROGRAM_TOKENIZER = "program-frozen.safetensors", "program-tokenizer.json"
+OWN = (MODEL, CARD, PROOF, PROGRAM, PROGRAM_WEIGHTS, PROGRAM_FROZEN, PROGRAM_TOKENIZER)
 ADDED = (ONNX, ONNX_INT8, REPORT, REPORT_PICTURE, REPORT_PAGE)
+FILES = frozenset({INDEX, *OWN, *ADDED})
 MOST_BYTES = 1 << 32  # of one file
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

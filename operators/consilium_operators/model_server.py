@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from consilium_operators.errors import RowsInvalid
 from consilium_operators.model_folder import SavedModel
-from consilium_operators.prediction import Predictor, columns, named
+from consilium_operators.prediction import Answering, Predictor, columns, named
 
 LARGEST_BODY = 1 << 24  # bytes
 MOST_AT_ONCE = 32  # connections
@@ -93,23 +93,17 @@ async def body_of(request: Request, at_most: int = LARGEST_BODY) -> bytes:
     return body
 
 
-def description(predictor: Predictor) -> dict[str, Any]:
+def description(predictor: Answering) -> dict[str, Any]:
     """The model, for its users."""
-    saved = predictor.saved
+    schema = predictor.schema
     return {
-        "name": saved.index.name,
-        "task": saved.index.task,
-        "chain_id": saved.index.chain_id,
-        "round": saved.index.round,
-        "verified": saved.index.verified,
-        "sha256": saved.index.sha256,
-        "classes": saved.spec.data.classes,
+        **predictor.about,
+        "classes": schema.classes,
         "answers": predictor.answers,
-        "columns": columns(saved.spec.data),
+        "columns": columns(schema),
         "clamp": predictor.clamp,
-        "data": saved.spec.data.model_dump(mode="json", exclude={"reader"}),
+        "data": schema.model_dump(mode="json", exclude={"reader"}),
         "predict": {"post": PREDICT, "most_rows": predictor.most_rows, "most_bytes": LARGEST_BODY},
-        "card": saved.card,
     }
 
 

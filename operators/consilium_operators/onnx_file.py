@@ -40,7 +40,7 @@ from consilium_client.data.image.reader import ImageSet, room
 from consilium_client.data.series.stays import Stays, ranges, shares
 from consilium_client.data.text.reader import TextSet
 from consilium_client.models import model_of, next_token
-from consilium_client.models.objectives.base import Objective
+from consilium_client.models.objectives.base import Objective, Predictions
 from consilium_core.kinds import of_kind
 from numpy.typing import NDArray
 from torch import nn
@@ -70,23 +70,34 @@ def add_onnx(folder: Path, local: Path | None = None) -> float:
 
 def onnx_of(saved: SavedModel) -> tuple[bytes, float]:
     """A file's bytes, and the largest difference of a prediction. Raises as `add_onnx` does."""
-    if missing := [name for name in PACKAGES if find_spec(name) is None]:
-        raise OperatorError("OnnxNotInstalled", packages=", ".join(missing))
+    require_packages()
     schema = saved.spec.data
     if isinstance(saved.spec.model, OnEncoder):
         raise _impossible("it reads texts, whose tokenizer no graph has")
     if saved.spec.model.name == "plugin":
         raise _impossible("it is a plug-in, whose code only a process without keys and network runs")
     predictor = Predictor(saved, clamp=True)
-    examples, given = _of_texts(predictor) if isinstance(schema, TextSchema | CorpusSchema) else _drawn(schema)
+    examples, given = _of_texts(predictor) if isinstance(schema, TextSchema | CorpusSchema) else drawn(schema)
     raw = _exported(saved, torch.from_numpy(given))
-    found, expected = _run(raw, given), predictor.evaluation(examples)
+    found, expected = run(raw, given), predictor.evaluation(examples)
     if expected.rows is not None:
         found = _of_next(found, given, of_kind(ProgramSpec, saved.spec.model).padding)
-    difference = float((np.abs(found - expected.predictions) / _sizes(schema.asked)).max())
+    return raw, difference_of(found, expected.predictions, schema.asked)
+
+
+def difference_of(found: NDArray[np.float32], expected: Predictions, asked: Question) -> float:
+    """The largest one of a prediction, of a regression in its deviations. Raises OperatorError (OnnxDiffers)."""
+    unit = asked.deviation if isinstance(asked, Regression) else 1.0
+    difference = float((np.abs(found - expected) / unit).max())
     if not difference <= MOST_DIFFERENCE:
         raise OperatorError("OnnxDiffers", difference=difference, most=MOST_DIFFERENCE)
-    return raw, difference
+    return difference
+
+
+def require_packages() -> None:
+    """Raises OperatorError (OnnxNotInstalled)."""
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        raise OperatorError("OnnxNotInstalled", packages=", ".join(missing))
 
 
 class _Whole(nn.Module):
@@ -98,11 +109,6 @@ class _Whole(nn.Module):
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         return self._objective.as_predictions(self.model(self.encoding(values)))
-
-
-def _sizes(asked: Question) -> float:
-    """The unit in which predictions may differ."""
-    return asked.deviation if isinstance(asked, Regression) else 1.0
 
 
 class _OfTable(nn.Module):
@@ -205,7 +211,7 @@ def _of_next(probabilities: NDArray[np.float32], tokens: NDArray[np.int64], padd
     return np.asarray(found[targets != next_token.NONE])
 
 
-def _drawn(schema: TableSchema | ImageSchema | SeriesSchema) -> tuple[Any, NDArray[Any]]:
+def drawn(schema: TableSchema | ImageSchema | SeriesSchema) -> tuple[Any, NDArray[Any]]:
     """Drawn examples as nodes have them, and the same as the graph's input: also missing and foreign values."""
     generator = np.random.default_rng(0)
     if isinstance(schema, ImageSchema):
@@ -285,7 +291,7 @@ def _named(schema: TableSchema) -> dict[str, list[str]]:
     return {one.name: one.names for one in schema.features if one.kind == "category" and one.is_named}
 
 
-def _run(raw: bytes, given: NDArray[Any]) -> NDArray[np.float32]:
+def run(raw: bytes, given: NDArray[Any]) -> NDArray[np.float32]:
     """Probabilities float32 (n, classes), of the first row by itself and of the others at once."""
     try:
         session = session_of(raw)

@@ -10,9 +10,10 @@ never the value.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from consilium_chain.tasks.data_schemas import CorpusSchema, DataSchema
@@ -34,6 +35,55 @@ MOST_VALUES = 1 << 25  # input values of a model at once: an image has many
 ROWS = "rows"
 
 
+@dataclass(frozen=True)
+class Answered:
+    """`predictions`: float64 (n, answers). `activations`: of each model by itself, float64 (n, width)."""
+
+    predictions: NDArray[np.float64]
+    activations: tuple[NDArray[np.float64], ...]
+
+
+class Answering(Protocol):
+    """A model in use, or an ensemble of models, for those who sell its answers, check them or write them down."""
+
+    @property
+    def task(self) -> int:
+        """The task's number, or the ensemble's."""
+
+    @property
+    def sha256(self) -> str:
+        """The digest in receipts: of the model's parameters, or of the ensemble."""
+
+    @property
+    def schema(self) -> DataSchema:
+        """Of the rows."""
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Names of the predictions' columns."""
+
+    @property
+    def clamp(self) -> bool:
+        """True if values outside the model's range count as in training."""
+
+    @property
+    def most_rows(self) -> int:
+        """At once."""
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """Name, origin and card, as JSON has them."""
+
+    def require_answers(self) -> None:
+        """Raises OperatorError (ForetellsTokens, MarksPixels)."""
+
+    def read(self, path: Path, mapping: Path | None = None, own: str | None = None, labelled: bool = False) -> Used:
+        """The examples of a file or folder. Raises DataError, RangeError."""
+
+    def answered(self, examples: Examples) -> Answered:
+        """Raises UpdateNotFinite."""
+
+
 class Predictor:
     def __init__(self, saved: SavedModel, clamp: bool = False) -> None:
         """`clamp`: values outside the model's range count as in training, as the nearest bound or as missing.
@@ -47,15 +97,11 @@ class Predictor:
 
     def require_answers(self) -> None:
         """Raises OperatorError (ForetellsTokens, MarksPixels) for a language model or a segmentation."""
-        if isinstance(self.saved.spec.data, CorpusSchema):
-            raise OperatorError("ForetellsTokens", name=self.saved.index.name)
-        if isinstance(self.saved.spec.data.asked, Segmentation):
-            raise OperatorError("MarksPixels", name=self.saved.index.name)
+        require_answers(self.saved)
 
     def predict(self, body: bytes) -> NDArray[np.float64]:
         """As `predictions`. Raises RowsInvalid, and the client room's DataErrors."""
-        schema = self.saved.spec.data
-        return self.predictions(examples_of(rows_of(body, schema, self.most_rows), schema, self.clamp))
+        return self.predictions(requested(self, body))
 
     def read(self, path: Path, mapping: Path | None = None, own: str | None = None, labelled: bool = False) -> Used:
         """The examples of a file or folder. `mapping`: instead of the model's own. `own`: as `Use` has it.
@@ -67,6 +113,26 @@ class Predictor:
         schema = self.saved.spec.data
         named = self.saved.index.mapping if mapping is None else read_mapping(mapping, schema)
         return kind_of(schema).in_use(path, schema, Use(named, own, self.clamp, labelled))
+
+    @property
+    def task(self) -> int:
+        return self.saved.index.task
+
+    @property
+    def sha256(self) -> str:
+        return self.saved.index.sha256
+
+    @property
+    def schema(self) -> DataSchema:
+        return self.saved.spec.data
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        index = self.saved.index
+        return {
+            "name": index.name, "task": index.task, "chain_id": index.chain_id, "round": index.round,
+            "verified": index.verified, "sha256": index.sha256, "card": self.saved.card,
+        }  # fmt: skip
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -84,9 +150,22 @@ class Predictor:
         """Raises UpdateNotFinite."""
         return self._model.evaluate(self._parameters, self.inputs(examples))
 
+    def answered(self, examples: Examples) -> Answered:
+        """Raises UpdateNotFinite."""
+        found = self.evaluation(examples)
+        return Answered(found.predictions, (found.activations,))
+
     def inputs(self, examples: Examples) -> Inputs:
         """The model's own, of examples."""
         return self._model.inputs(examples, self.saved.sums)
+
+
+def require_answers(saved: SavedModel) -> None:
+    """Raises OperatorError (ForetellsTokens, MarksPixels) for a language model or a segmentation."""
+    if isinstance(saved.spec.data, CorpusSchema):
+        raise OperatorError("ForetellsTokens", name=saved.index.name)
+    if isinstance(saved.spec.data.asked, Segmentation):
+        raise OperatorError("MarksPixels", name=saved.index.name)
 
 
 def rows_of(body: bytes, schema: DataSchema, at_most: int) -> Sequence[Row]:
@@ -131,9 +210,15 @@ def examples_of(rows: Sequence[Row], schema: DataSchema, clamp: bool = False) ->
     return kind_of(schema).requested(rows, schema, _invalid, clamp)
 
 
-def named(found: NDArray[np.float64], predictor: Predictor) -> list[dict[str, Any]]:
+def requested(predictor: Answering, body: bytes) -> Examples:
+    """The examples of a request. Raises RowsInvalid, DataError, and RangeError unless the predictor clamps."""
+    schema = predictor.schema
+    return examples_of(rows_of(body, schema, predictor.most_rows), schema, predictor.clamp)
+
+
+def named(found: NDArray[np.float64], predictor: Answering) -> list[dict[str, Any]]:
     """Each row's class with all probabilities, or the answers of another question by name."""
-    classes = predictor.saved.spec.data.classes
+    classes = predictor.schema.classes
     if not classes:
         return [{"answers": dict(zip(predictor.answers, row, strict=True))} for row in found.tolist()]
     return [

@@ -12,7 +12,7 @@ from consilium_client.models.metrics import predicted
 from consilium_core.private_files import write_private_file
 
 from consilium_operators.errors import OperatorError
-from consilium_operators.prediction import Predictor
+from consilium_operators.prediction import Answering
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Predictions:
         write_private_file(output, text.getvalue())
 
 
-def predictions(predictor: Predictor, rows: Path, mapping: Path | None = None, own: str | None = None) -> Predictions:
+def predictions(predictor: Answering, rows: Path, mapping: Path | None = None, own: str | None = None) -> Predictions:
     """`own`: a column to copy. Raises DataError, RangeError."""
     used = predictor.read(rows, mapping, own)
-    found = predictor.predictions(used.examples)
-    schema, of_files = predictor.saved.spec.data, used.names is not None
+    found = predictor.answered(used.examples).predictions
+    schema, of_files = predictor.schema, used.names is not None
     classes, named = schema.classes, schema.stay if isinstance(schema, SeriesSchema) else "file"
     called = [[classes[int(one)]] for one in predicted(found)] if classes else [[] for _ in found]
     copied = [[] for _ in found] if used.own is None else [[one] for one in used.own]

@@ -361,7 +361,7 @@ def test_a_database_is_known_by_its_migration(stand: Stand, database_url: str) -
     _migrated(database_url, "UPDATE alembic_version SET version_num = '0002'")
     levels, says = look()
     assert levels == ["warning"]
-    assert "is at migration 0002, but this version needs 0009" in says
+    assert "is at migration 0002, but this version needs 0010" in says
     engine = connect(database_url)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))

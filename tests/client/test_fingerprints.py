@@ -224,3 +224,18 @@ def test_a_fingerprint_is_of_as_many_models_as_it_should() -> None:
     for models in (2, 4):
         with raises_fault(FingerprintError, "FingerprintMalformed"):
             worst_deviation(shown * 3, [batch] * models)
+
+
+def test_models_of_any_width_have_each_a_fingerprint_of_its_own() -> None:
+    """So the one with small activations is checked as well as the one with large ones."""
+    random = np.random.default_rng(0)
+    large, small = 100 * random.normal(size=(40, 16)), random.normal(size=(40, 2))
+    shown = fingerprint(large) + fingerprint(small)
+    assert worst_deviation(shown, [large, small]) < 1e-7
+    assert worst_deviation(shown, [large, small * 1.001]) > TOLERANCE
+    assert worst_deviation(shown, [large * 1.001, small]) > TOLERANCE
+    few = [large[:1, :3], small[:1]]
+    assert worst_deviation(b"".join(map(fingerprint, few)), few) < 1e-7
+    for wrong in (shown[:-8], shown + bytes(8), fingerprint(small) + fingerprint(large[:, :3]), b""):
+        with raises_fault(FingerprintError, "FingerprintMalformed"):
+            worst_deviation(wrong, few)

@@ -34,6 +34,7 @@ from consilium_client.home import HospitalHome, running_alone
 from consilium_client.privacy.exact_statistics import ExactStatisticsRecord
 from consilium_client.second_signature import SignedApproval, Statement, own_statement
 from consilium_core.private_files import write_private_file
+from consilium_operators.ensembles.folder import ENSEMBLE
 from dicom_files import dicom
 from eth_account import Account
 from examples_read import read_table
@@ -241,6 +242,13 @@ def predicting(rows: str, task: str = TASKS["table"]) -> Callable[[World], list[
         return ["predict", str(written(world.folder, task)), *given]
 
     return break_
+
+
+def predicting_by_half_an_ensemble(world: World) -> list[str]:
+    (folder := world.folder / "both").mkdir()
+    (folder / ENSEMBLE).write_text("{}")
+    given = ["--input", str(world.write("rows.csv", "age\n50\n")), "--output", str(world.folder / "new.csv")]
+    return ["predict", str(folder), *given]
 
 
 def evaluating_nothing(world: World) -> list[str]:

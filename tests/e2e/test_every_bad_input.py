@@ -20,6 +20,7 @@ from chain_driver import LocalChain
 from consilium_chain.errors import InviteRefused, NotPossible
 from consilium_client.errors import FAILED
 from consilium_lab.errors import LabError
+from consilium_operators.ensembles.errors import EnsembleError
 from consilium_operators.market.errors import PaymentRefused, SaleError
 from consilium_operators.model_folder import read_model
 from consilium_operators.model_server import service
@@ -37,7 +38,7 @@ OF_INPUT = (
     client_errors.FolderError, client_errors.ExampleError, client_errors.ConsentError, client_errors.HomeError,
     client_errors.BudgetError, client_errors.TransportKeyError,
     operator_errors.OperatorError, operator_errors.RowsInvalid, LabError, NotPossible, InviteRefused,
-    AuditReportError, PaymentRefused, SaleError,
+    AuditReportError, PaymentRefused, SaleError, EnsembleError,
 )  # fmt: skip
 ELSEWHERE = {
     "this installation or chain does not allow it": {
@@ -61,6 +62,10 @@ ELSEWHERE = {
         "PartsNotMinted", "PaymentForeign", "PaymentMalformed", "PaymentMissing", "ServerRefused", "TransferFailed",
         "TransferSmall",
         "UrlNotEncrypted", "VoucherExpires", "VoucherForged", "VoucherSpent",
+    },
+    "an ensemble, tried by tests/operators/test_ensemble_folders.py": {
+        "EnsembleDiffers", "GraphImpossible", "MemberForeign", "MemberLocal", "MemberMissing", "MemberNotVerified",
+        "MemberTwice", "MembersDiffer",
     },
     "a server that lies, tried by tests/e2e/test_hostile_servers.py": {
         "AmountMalformed", "BookLies", "CertificateMissing", "NotBought", "PriceIsZero", "ReceiptWrong",

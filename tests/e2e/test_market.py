@@ -435,21 +435,21 @@ def test_only_a_verified_model_of_a_sold_task_is_served(sold: Sold, tmp_path: Pa
     deployment = sold.chain.deployment
     own = (sold.task, deployment.chain_id, deployment.tasks)
     predictor = Predictor(read_model(written(tmp_path / "a", TASK + SALE, task=own)))
-    require_sellable(sold.seller, predictor, sold.task, "")
+    require_sellable(sold.seller, predictor, sold.task, Path())
     with raises_fault(SaleError, "ModelOfAnotherTask"):
-        require_sellable(sold.seller, predictor, sold.task + 1, "")
+        require_sellable(sold.seller, predictor, sold.task + 1, Path())
     saved = predictor.saved
     doubtful = replace(saved, index=saved.index.model_copy(update={"verified": False}))
     with raises_fault(SaleError, "ModelNotVerified"):
-        require_sellable(sold.seller, Predictor(doubtful), sold.task, "")
+        require_sellable(sold.seller, Predictor(doubtful), sold.task, Path())
     running = FiledTask(sold.chain, tmp_path, TASK + SALE).task
     at = (running, deployment.chain_id, deployment.tasks)
     early = Predictor(read_model(written(tmp_path / "c", TASK + SALE, task=at)))
     with raises_fault(SaleError, "PartsNotMinted"):
-        require_sellable(sold.seller, early, running, "")
+        require_sellable(sold.seller, early, running, Path())
     unsold = Predictor(read_model(written(tmp_path / "b", TASK, task=own)))
     with raises_fault(OperatorError, "NotForSale"):
-        require_sellable(sold.seller, unsold, sold.task, "")
+        require_sellable(sold.seller, unsold, sold.task, Path())
 
 
 def test_a_server_offers_its_price_on_the_chain(sold: Sold) -> None:

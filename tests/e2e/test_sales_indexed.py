@@ -20,6 +20,7 @@ from consilium_server.api.reading import open_engine
 from consilium_server.config import ApiSettings
 from consilium_server.index.indexer import Indexer
 from consilium_server.index.rebuilding import reindex
+from ensemble_driver import minted
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine
 from test_shares import SALE, Ended, ended
@@ -80,13 +81,7 @@ def test_sales_of_the_index_are_the_contracts_own(market: Market, tmp_path: Path
 
     indexer = market.indexed()
     assert reindex(indexer._ledger, market.engine, market.sold.task.store, tmp_path, replace=False) > 50
-    settings = ApiSettings.model_validate(
-        {
-            "home": tmp_path / "home", "database_url": market.url, "artifacts": market.sold.artifacts,
-            "deployment": tmp_path / "book.json", "origin": "https://consilium.example",
-        }
-    )  # fmt: skip
-    with TestClient(build(make_service(settings, market.engine)), base_url="https://consilium.example") as client:
+    with asked(market, tmp_path) as client:
         found = client.get(f"/v1/models/{task}").json()
         assert [(one["server"], one["price"], one["url"]) for one in found["offers"]] == [
             (ledger.address, "2", ""), (server.address, "4", f"https://predictions.example/{task}"),
@@ -116,6 +111,55 @@ def test_sales_of_the_index_are_the_contracts_own(market: Market, tmp_path: Path
         again = client.get(f"/v1/models/{task}/earnings.csv", headers={"If-None-Match": reply.headers["etag"]})
         assert again.status_code == 304
         assert client.get("/v1/models/999999").status_code == 404
+
+
+def asked(market: Market, folder: Path) -> TestClient:
+    settings = ApiSettings.model_validate(
+        {
+            "home": folder / "home", "database_url": market.url, "artifacts": market.sold.artifacts,
+            "deployment": folder / "book.json", "origin": "https://consilium.example",
+        }
+    )  # fmt: skip
+    return TestClient(build(make_service(settings, market.engine)), base_url="https://consilium.example")
+
+
+def test_a_sale_of_an_ensemble_counts_once_and_pays_each_member(market: Market, tmp_path: Path) -> None:
+    """A sale of a member before it, and one after it, in one block: only those are the member's predictions."""
+    chain, ledger, first = market.sold.chain, market.ledger, market.task
+    second = minted(chain, tmp_path / "second", 7, 10_000).task  # the first one's gain is 40,000
+    number = ledger.ensembles.form([first, second])
+    server, buyer = chain.funded(), chain.funded()
+    for task in (first, number):
+        server.channels.offer(task, 10, f"https://ensembles.example/{task}")
+        buyer.channels.deposit(task, server.address, 10_000)
+    for task, amount in ((first, 100), (number, 1_003), (first, 150), (number, 1_013)):
+        server.channels.redeem([buyer.channels.voucher(task, server.address, amount, 2**40)])
+    indexer = market.indexed()
+    reindex(indexer._ledger, market.engine, market.sold.task.store, tmp_path, replace=False)
+    with asked(market, tmp_path) as client:
+        found = client.get(f"/v1/ensembles/{number}").json()
+        assert [(one["task"], one["gain"], one["weight"]) for one in found["members"]] == [
+            (first, "40000", 800_000), (second, "10000", 200_000),
+        ]  # fmt: skip
+        assert (found["sold"], found["sales"], found["predictions"], found["buyers"]) == ("1013", 2, 101, 1)
+        assert [(one["server"], one["price"]) for one in found["offers"]] == [(server.address, "10")]
+        own, other = (client.get(f"/v1/models/{task}").json() for task in (first, second))
+        assert (own["sold"], own["predictions"], own["sales"], own["buyers"]) == (str(150 + 802 + 8), 15, 4, 1)
+        assert (other["sold"], other["predictions"], other["sales"]) == (str(201 + 2), 0, 2)
+        for task, shown in ((first, own), (second, other)):
+            assert shown["paid"] == str(ledger.shares.paid(task))
+            for one in shown["holdings"]:
+                assert int(one["claimable"]) == ledger.shares.claimable(task, one["holder"])
+        for q in (str(number), f"#{number}", str(second), f"ensembles.example/{number}", "fall ill"):
+            listed = client.get("/v1/ensembles", params={"q": q}).json()["items"]
+            assert number in [one["number"] for one in listed], q
+        assert client.get("/v1/ensembles", params={"q": "nowhere.example"}).json()["items"] == []
+        rows = list(csv.DictReader(io.StringIO(client.get("/v1/ensembles.csv").text)))
+        row = next(one for one in rows if one["number"] == str(number))
+        assert (row["members"], row["weights"], row["predictions"]) == (f"{first} {second}", "800000 200000", "101")
+        assert client.get(f"/v1/ensembles/{number + 2**20}").status_code == 404
+        assert client.get(f"/v1/ensembles/{first}").status_code == 404
+        assert client.get(f"/v1/models/{number}").status_code == 404
 
 
 def _strangers(market: Market) -> None:

@@ -89,6 +89,8 @@ from consilium_client.voter.fingerprints import deviation, fingerprint
 from consilium_core.artifacts.backends import parse_location
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing, ConfigInvalid, KeystoreError
 from consilium_core.faults import FaultError
+from consilium_operators.ensembles.errors import EnsembleError
+from consilium_operators.ensembles.folder import ENSEMBLE, EnsembleFile, MemberFile, _index
 from consilium_operators.errors import OperatorError, RowsInvalid
 from consilium_operators.model_folder import _tensors, read_model
 from consilium_operators.prediction import examples_of, rows_of
@@ -1143,6 +1145,8 @@ def tensors() -> list[bytes]:
     return [(model_folder() / "model.safetensors").read_bytes(), save(zeros), *map(tensor_of, DTYPES)]
 
 
+_MEMBERS = tuple(MemberFile(task=task, gain=task * 1_000, sha256="00" * 32, folder=f"task-{task}") for task in (7, 9))
+ENSEMBLE_INDEX = EnsembleFile(number=2**48 + 1, chain_id=1, contract=CONTRACT, members=_MEMBERS).written
 DTYPES = ("BF16", "F8_E4M3", "F8_E5M2", "F64", "I64", "BOOL", "C64", "F4")
 
 
@@ -1236,6 +1240,13 @@ SERVER = {
         lambda: [(model_folder() / "model.json").read_bytes()],
         only("ModelFolderInvalid", read_index),
         (OperatorError,),
+        "json",
+        lambda: DEEP_JSON,
+    ),
+    "ensemble.json": Parser(
+        lambda: [ENSEMBLE_INDEX],
+        only("EnsembleFolderInvalid", lambda raw, folder: _index(put(folder, ENSEMBLE, raw))),
+        (EnsembleError,),
         "json",
         lambda: DEEP_JSON,
     ),

@@ -43,8 +43,13 @@ def predictor(saved: SavedModel) -> Predictor:
 
 def signed(saved: SavedModel, request: bytes, response: bytes) -> Bought:
     """As the server signs it, whatever the response is."""
+    return signed_by(saved.index.sha256, request, response)
+
+
+def signed_by(model: str, request: bytes, response: bytes) -> Bought:
+    """The same for a model's or an ensemble's digest."""
     receipt = SaleReceipt(
-        1, SERVER.address, Account.from_key(b"\2" * 32).address, 7, b"\3" * 32, bytes.fromhex(saved.index.sha256),
+        1, SERVER.address, Account.from_key(b"\2" * 32).address, 7, b"\3" * 32, bytes.fromhex(model),
         hashlib.sha256(request).digest(), hashlib.sha256(response).digest(),
     )  # fmt: skip
     return Bought(receipt, bytes(SERVER.sign_message(MESSAGES.receipt(receipt)).signature), request, response)

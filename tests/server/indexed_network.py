@@ -18,6 +18,7 @@ from consilium_chain.tasks.task_spec import parse_task_spec, spec_hash
 from consilium_server.api.app import build, make_service
 from consilium_server.api.reading import open_engine
 from consilium_server.config import ApiSettings
+from consilium_server.database.sale_tables import MemberRow
 from consilium_server.database.tables import (
     Block,
     Checkpoint,
@@ -392,6 +393,8 @@ def populated(folder: Path, url: str | None = None) -> IndexedNetwork:
         network.phase(2, 1, Phase.FORMING)
         place = network.task_told("CohortsFormed", 2, 1, seed=plain(hash_of(5)), members=["63"])
         network.rows.append(Cohort(**place, task=2, round=1, members=63))
+        for item, gain in enumerate((30_000, 10_000)):
+            network.rows.append(MemberRow(**place | {"item": item}, ensemble=2**48 + 1, task=item + 1, gain=gain))
         network.phase(2, 1, Phase.COMMITTING, START + 99_000)
     return network
 

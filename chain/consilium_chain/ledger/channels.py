@@ -226,7 +226,7 @@ class Channels:
         """Redeems vouchers of one task and server. Returns the sum, and the server's fee of it."""
         first = vouchers[0]
         receipt = self._shares.send("redeem", first.task, first.server, [one.on_chain for one in vouchers])
-        return split_of(self._contracts, receipt)
+        return split_of(self._contracts, receipt, first.task)
 
     def close(self, task: int, server: str) -> Sent:
         """Begins to close this account's channel. A day later it can withdraw."""

@@ -9,6 +9,7 @@ from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.ledger.aggregator import AggregatorCalls
 from consilium_chain.ledger.channels import Channels
 from consilium_chain.ledger.contracts import Contracts
+from consilium_chain.ledger.ensembles import Ensembles
 from consilium_chain.ledger.events import ContractEvents
 from consilium_chain.ledger.messages import Messages
 from consilium_chain.ledger.record import Record
@@ -29,9 +30,9 @@ class Ledger:
     """The contract client of one account, or of a reader if the connection has no account.
 
     `tasks` and `token` read, `snapshots` follow tasks, `staking` reads and stakes, `shares` has the parts of finished
-    models, `channels` their buyers' deposits and payments, `withdrawal` has the accounts that are paid, `record`,
-    `votes` and `logs` read events, `messages` are for signing, and `operator`, `hospital`, `voter`, `aggregator` and
-    `phases` send transactions.
+    models, `ensembles` the sets of them that are sold as one, `channels` buyers' deposits and payments, `withdrawal`
+    has the accounts that are paid, `record`, `votes` and `logs` read events, `messages` are for signing, and
+    `operator`, `hospital`, `voter`, `aggregator` and `phases` send transactions.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Ledger:
         self._beacon = open_beacon(connection, deployment, drand_relays)
         self.messages = Messages(connection, deployment)
         self.tasks, self.token, self.staking = Tasks(contracts), Token(contracts), Staking(contracts, payee)
-        self.shares, self.channels = ModelShares(contracts), Channels(contracts)
+        self.shares, self.channels, self.ensembles = ModelShares(contracts), Channels(contracts), Ensembles(contracts)
         self.withdrawal = WithdrawalAddresses(contracts, self.staking)
         self.snapshots = Snapshots(contracts, self.tasks)
         self.logs = ContractEvents(contracts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
@@ -10,6 +11,7 @@ from eth_utils.crypto import keccak
 from consilium_chain.errors import DeploymentInvalid, Refused
 from consilium_chain.ledger.contracts import Contracts
 from consilium_chain.ledger.structs import Role
+from consilium_chain.rpc.event_logs import Event
 from consilium_chain.rpc.outgoing import Receipt
 from consilium_chain.tasks.sale_spec import SaleSpec
 
@@ -80,7 +82,7 @@ class ModelShares:
     def split(self, task: int, server: str) -> tuple[int, int]:
         """Empties a server's till. Returns its amount and the server's fee of it, in the token's smallest unit."""
         receipt = self._shares.send("split", task, server)
-        return split_of(self._contracts, receipt)
+        return split_of(self._contracts, receipt, task)
 
     def claim(self, task: int) -> Receipt:
         """Pays out this account's money."""
@@ -91,12 +93,26 @@ class ModelShares:
         return self._shares.send("claimForPool", list(tasks), node, role)
 
 
-def split_of(contracts: Contracts, receipt: Receipt) -> tuple[int, int]:
-    """A sale's amount and the server's fee of it, in the token's smallest unit. Raises DeploymentInvalid."""
+def split_of(contracts: Contracts, receipt: Receipt, task: int) -> tuple[int, int]:
+    """A sale's amount and the server's fee of it, in the token's smallest unit. `task`: an ensemble's number, too: a
+    sale of it has an event of the whole, and one for each member.
+
+    Raises DeploymentInvalid.
+    """
+    values = event_of(contracts, receipt, "Split", taskId=task).values
+    return int(values["amount"]), int(values["fee"])
+
+
+def event_of(contracts: Contracts, receipt: Receipt, name: str, **indexed: Any) -> Event:
+    """A transaction's event of this name in the shares contract, by values of indexed fields.
+
+    Raises DeploymentInvalid.
+    """
     contract, block = contracts.model_shares.contract, receipt.block
-    for event in contracts.connection.logs.events(contract, block, block, "Split"):
+    for event in contracts.connection.logs.events(contract, block, block, name, **indexed):
         if event.transaction == receipt.transaction:
-            return int(event.values["amount"]), int(event.values["fee"])
+            return event
+    address = contracts.deployment.model_shares
     raise DeploymentInvalid(
-        f"the contract {contracts.deployment.model_shares} split a sale without a Split event; check the address book"
+        f"the contract {address} took a transaction without the event {name}; check the address book"
     )

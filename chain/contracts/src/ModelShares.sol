@@ -10,7 +10,9 @@ import {IModelShares} from "./interfaces/IModelShares.sol";
 import {IStaking} from "./interfaces/IStaking.sol";
 import {ITasks} from "./interfaces/ITasks.sol";
 import {ITaskTypes} from "./interfaces/ITaskTypes.sol";
+import {Gains} from "./libraries/Gains.sol";
 import {Channels} from "./selling/Channels.sol";
+import {Ensembles} from "./selling/Ensembles.sol";
 import {Till} from "./Till.sol";
 
 /// @title Parts of finished models as tokens (ERC-1155), and the money that they bring.
@@ -18,7 +20,7 @@ import {Till} from "./Till.sol";
 ///         only what a holder takes out is rounded down. Its fraction stays its own.
 /// @dev Minting calls no receiver back (`onERC1155Received`), unlike later transfers: a contract that refuses would keep
 ///      everybody else from their parts. The token is fixed at deployment and calls nobody back.
-contract ModelShares is IModelShares, ERC1155, Channels {
+contract ModelShares is IModelShares, ERC1155, Channels, Ensembles {
     using SafeERC20 for IERC20;
 
     /// @notice A holder's part of a task's payments.
@@ -97,6 +99,7 @@ contract ModelShares is IModelShares, ERC1155, Channels {
         bool isNew = progress.next == 0 && progress.round == 0 && progress.given == 0 && progress.trainersEarned == 0;
         if (isNew) progress.round = state.round;
         while (steps > 0 && progress.round != 0) {
+            if (progress.next == 0) progress.gain += uint96(Gains.gain(tasks.roundState(taskId, progress.round)));
             _count(taskId, progress, nodes[progress.next], progress.next < hospitals);
             if (++progress.next == nodes.length) (progress.round, progress.next) = (progress.round - 1, 0);
             --steps;
@@ -169,10 +172,29 @@ contract ModelShares is IModelShares, ERC1155, Channels {
         if (fee > 0) token.safeTransfer(server, fee);
     }
 
-    function _addSale(uint256 taskId, address server, uint256 amount) internal override returns (uint256 fee) {
-        fee = amount * _terms[taskId].server / PERCENT;
+    /// @dev A sale of an ensemble is one of each member whose part is not zero.
+    function _addSale(uint256 id, address server, uint256 amount) internal override returns (uint256 fee) {
+        if (!_isEnsemble(id)) return _sell(id, server, amount);
+        if (amount == 0) revert AmountIsZero();
+        (uint256[] memory taskIds, uint256[] memory gains) = ensemble(id);
+        uint256[] memory amounts = _divided(amount, gains);
+        for (uint256 i = 0; i < taskIds.length; ++i) {
+            fee += _feeOf(taskIds[i], amounts[i]);
+        }
+        emit Split(id, server, amount, fee);
+        for (uint256 i = 0; i < taskIds.length; ++i) {
+            if (amounts[i] > 0) _sell(taskIds[i], server, amounts[i]);
+        }
+    }
+
+    function _sell(uint256 taskId, address server, uint256 amount) private returns (uint256 fee) {
+        fee = _feeOf(taskId, amount);
         emit Split(taskId, server, amount, fee);
         _add(taskId, server, amount - fee);
+    }
+
+    function _feeOf(uint256 taskId, uint256 amount) private view returns (uint256) {
+        return amount * _terms[taskId].server / PERCENT;
     }
 
     /// @dev Counts money that is here, or comes within this call.
@@ -185,8 +207,17 @@ contract ModelShares is IModelShares, ERC1155, Channels {
         emit Paid(taskId, payer, amount, total);
     }
 
-    function _requireMinted(uint256 taskId) internal view override {
+    function _requireForSale(uint256 id) internal view override {
+        if (!_isEnsemble(id)) _requireMinted(id);
+    }
+
+    function _requireMinted(uint256 taskId) private view {
         if (!_mintings[taskId].isDone) revert NotMinted(taskId);
+    }
+
+    function _gainOf(uint256 taskId) internal view override returns (uint256) {
+        _requireMinted(taskId);
+        return _mintings[taskId].gain;
     }
 
     /// @inheritdoc IModelShares

@@ -2,10 +2,12 @@
 pragma solidity ^0.8.28;
 
 import {IChannels} from "../src/interfaces/IChannels.sol";
+import {IEnsembles} from "../src/interfaces/IEnsembles.sol";
 import {IModelShares} from "../src/interfaces/IModelShares.sol";
 import {IStaking} from "../src/interfaces/IStaking.sol";
 import {GasMeter} from "./utils/GasMeter.sol";
 import {ChannelsFixture} from "./utils/ChannelsFixture.sol";
+import {EnsemblesFixture} from "./utils/EnsemblesFixture.sol";
 import {SharesFixture} from "./utils/SharesFixture.sol";
 
 abstract contract SharesGasFixture is SharesFixture, GasMeter {
@@ -121,5 +123,55 @@ contract ChannelsGasTest is ChannelsFixture, GasMeter {
         }
         bytes memory data = abi.encodeCall(IChannels.redeem, (id, SERVER, vouchers));
         vm.assertLe(_measure("shares", "redeem, ten buyers", SERVER, address(modelShares), data), 250_000);
+    }
+}
+
+contract EnsemblesGasTest is EnsemblesFixture, GasMeter {
+    uint256[] private _all;
+    uint256[] private _two;
+
+    function setUp() public override {
+        super.setUp();
+        _all = _members(16);
+        _two = _pair(1, 2);
+        modelShares.formEnsemble(_two);
+        modelShares.formEnsemble(_all);
+        for (id = FIRST; id <= FIRST + 1; ++id) {
+            _deposit(0, 1e18);
+            _redeem(0, 1e9);
+        }
+    }
+
+    function test_formEnsemble_ofTwo() public {
+        bytes memory data = abi.encodeCall(IEnsembles.formEnsemble, (_pair(1, 3)));
+        vm.assertLe(_meter("formEnsemble, of two", STRANGER, data), 150_000);
+    }
+
+    function test_formEnsemble_ofSixteen() public {
+        uint256[] memory list = new uint256[](16);
+        for (uint256 i = 0; i < 16; ++i) {
+            list[i] = i + 2;
+        }
+        _member(1_000);
+        bytes memory data = abi.encodeCall(IEnsembles.formEnsemble, (list));
+        vm.assertLe(_meter("formEnsemble, of sixteen", STRANGER, data), 300_000);
+    }
+
+    function test_redeem_ofAnEnsembleOfTwo() public {
+        _measureRedeem(FIRST, "redeem, one buyer of an ensemble of two", 150_000);
+    }
+
+    function test_redeem_ofAnEnsembleOfSixteen() public {
+        _measureRedeem(FIRST + 1, "redeem, one buyer of an ensemble of sixteen", 600_000);
+    }
+
+    function _measureRedeem(uint256 number, string memory name, uint256 atMost) private {
+        id = number;
+        bytes memory data = abi.encodeCall(IChannels.redeem, (id, SERVER, _only(_voucher(0, 1e18))));
+        vm.assertLe(_meter(name, SERVER, data), atMost);
+    }
+
+    function _meter(string memory name, address sender, bytes memory data) private returns (uint256) {
+        return _measure("shares", name, sender, address(modelShares), data);
     }
 }

@@ -8,6 +8,7 @@ another machine's arithmetic. One must compute all activations to know the large
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Final
 
 import numpy as np
@@ -63,13 +64,14 @@ def deviation(shown: bytes, activations: NDArray[np.float64]) -> float:
 
 
 def worst_deviation(shown: bytes, made: Sequence[NDArray[np.float64]]) -> float:
-    """The largest deviation of a batch's fingerprints by several models, in order. Raises FingerprintMalformed."""
-    size, left = divmod(len(shown), len(made))
-    if left:
-        raise FingerprintError(
-            "FingerprintMalformed", why=f"{len(shown)} bytes cannot be divided among {len(made)} models"
-        )
-    parts = (shown[number * size : (number + 1) * size] for number in range(len(made)))
+    """The largest deviation of a batch's fingerprints by several models, of any width, in order. Raises
+    FingerprintMalformed.
+    """
+    ends = list(accumulate(values_of(one.size) * _VALUE.itemsize for one in made))
+    if len(shown) != ends[-1]:
+        why = f"it has {len(shown)} bytes, but {len(made)} models need {ends[-1]}"
+        raise FingerprintError("FingerprintMalformed", why=why)
+    parts = (shown[begin:end] for begin, end in pairwise([0, *ends]))
     return max(deviation(part, activations) for part, activations in zip(parts, made, strict=True))
 
 

@@ -147,3 +147,13 @@ export const soldModel = (number: number) =>
   single(['task', number, 'sales'], (signal) =>
     api.GET('/v1/models/{task}', { params: { path: { task: number } }, signal }),
   )
+
+export const ensembles = (query: Query<'/v1/ensembles'>) =>
+  list(['ensembles', query], (cursor, signal) =>
+    api.GET('/v1/ensembles', { params: { query: { ...query, ...cursor } }, signal }),
+  )
+
+export const ensemble = (number: number) =>
+  single(['task', number, 'ensemble'], (signal) =>
+    api.GET('/v1/ensembles/{number}', { params: { path: { number } }, signal }),
+  )

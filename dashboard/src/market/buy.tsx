@@ -16,20 +16,21 @@ import { isAllowed, serviceOf } from './server'
 
 const words = say.market
 
-export default function Buy({ of: model }: { of: Schemas['ModelSales'] }) {
+/** `number`: of a task or an ensemble. */
+export default function Buy({ number, offers }: { number: number; offers: readonly Schemas['Offer'][] }) {
   const { data: network } = useQuery(config())
-  const [chosen, setChosen] = useState(model.offers[0]?.server ?? '')
-  const offer = model.offers.find(({ server }) => server === chosen) ?? model.offers[0]
+  const [chosen, setChosen] = useState(offers[0]?.server ?? '')
+  const offer = offers.find(({ server }) => server === chosen) ?? offers[0]
   if (!network || !offer) return <Loading />
   return (
     <div className="stack">
       <Choice
         name={words.choose}
         value={offer.server}
-        of={model.offers.map((one) => [one.server, shownOffer(one)] as const)}
+        of={offers.map((one) => [one.server, shownOffer(one)] as const)}
         change={setChosen}
       />
-      <At key={`${offer.server} ${offer.url}`} network={network} task={model.task} offer={offer} />
+      <At key={`${offer.server} ${offer.url}`} network={network} task={number} offer={offer} />
     </div>
   )
 }

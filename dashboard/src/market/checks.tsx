@@ -2,43 +2,46 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { Config } from '../api/config'
-import { models } from '../api/queries'
 import { formatBytes } from '../lib/amounts'
+import { isEnsemble } from '../lib/ensembles'
 import { messageOf } from '../lib/errors'
 import { checked, fileOf, rowsIn, type Bought, type Finding } from '../lib/selling'
 import { Account, Facts, Notice, TaskLink, Tokens } from '../parts/basics'
+import { EnsembleLink } from './offers'
 import * as say from '../strings'
+import { useSold } from './sold'
 
 const words = say.market
 const RUNTIME_BYTES = 3_700_000 // of onnxruntime-web, as a server sends it
 
 /** `more`: findings about the payment, which only its buyer can make. */
 export function Checks({ network, of, more = [] }: { network: Config; of: Bought; more?: readonly Finding[] }) {
-  const task = Number(of.receipt.taskId)
-  const { data: found, isPending } = useQuery(models(task))
-  const model = found?.items[0]
+  const number = Number(of.receipt.taskId)
+  const sold = useSold(network, number)
   const { data: findings } = useQuery({
-    queryKey: ['receipt', fileOf(of), model?.sha256 ?? ''],
-    queryFn: () => checked(network, of, model?.sha256 ?? null),
-    enabled: !isPending,
+    queryKey: ['receipt', fileOf(of), sold?.sha256 ?? ''],
+    queryFn: () => checked(network, of, sold?.sha256 ?? null),
+    enabled: sold !== undefined,
     staleTime: Infinity,
   })
   const [again, setAgain] = useState<Finding | Error>()
-  if (!findings) return null
-  const graph = model?.files.find(({ name }) => name === 'model.onnx')
+  if (!findings || !sold) return null
   const rerun: Finding =
     again && !(again instanceof Error) ? again : { check: 'predictions', holds: null, compared: [] }
   const all = [...findings, ...more, rerun]
   const run = async () => {
     setAgain(undefined)
     const { recomputed } = await import('./recompute')
-    setAgain(await recomputed(task, of).catch((error: unknown) => new Error(messageOf(error))))
+    setAgain(await recomputed(sold.parts, of).catch((error: unknown) => new Error(messageOf(error))))
   }
   return (
     <section className="stack" aria-label={words.receipt}>
       <Facts
         of={[
-          [say.columns.task, <TaskLink key="task" task={task} />],
+          [
+            isEnsemble(number) ? words.anEnsemble : say.columns.task,
+            isEnsemble(number) ? <EnsembleLink key="task" number={number} /> : <TaskLink key="task" task={number} />,
+          ],
           [words.server, <Account key="server" of={of.receipt.server} />],
           [words.charged, <Tokens key="amount" of={of.receipt.amount} isExact />],
           [say.columns.rows, rowsOf(of)],
@@ -51,18 +54,18 @@ export function Checks({ network, of, more = [] }: { network: Config; of: Bought
       </ol>
       <Verdict of={all} />
       {again instanceof Error && <Notice kind="bad">{again.message}</Notice>}
-      {graph ? (
+      {sold.bytes !== null ? (
         <div className="tools">
           <button type="button" onClick={() => void run()}>
             {words.rerun}
           </button>
-          <span className="soft small">{words.rerunMeans(formatBytes(graph.size + RUNTIME_BYTES))}</span>
+          <span className="soft small">{words.rerunMeans(formatBytes(sold.bytes + RUNTIME_BYTES))}</span>
         </div>
       ) : (
         <p className="soft small">{words.noModel}</p>
       )}
       <p className="small">
-        <a href={`data:application/json,${encodeURIComponent(fileOf(of))}`} download={`receipt-task-${task}.json`}>
+        <a href={`data:application/json,${encodeURIComponent(fileOf(of))}`} download={`receipt-task-${number}.json`}>
           {words.download}
         </a>
       </p>

@@ -1,8 +1,10 @@
+import { Fragment } from 'react'
 import { Link, useSearchParams } from 'react-router'
 import { BASE, type Schemas } from '../api/client'
-import { soldModels } from '../api/queries'
-import { formatScore, formatWhole } from '../lib/amounts'
-import { Page, Tokens } from '../parts/basics'
+import { ensembles, soldModels } from '../api/queries'
+import { formatMillionths, formatScore, formatWhole } from '../lib/amounts'
+import { EnsembleLink } from '../market/offers'
+import { Card, Page, Tokens } from '../parts/basics'
 import { ListedTable } from '../parts/table'
 import * as say from '../strings'
 
@@ -59,11 +61,57 @@ export default function Market() {
           </a>
         </p>
       </section>
+      <Ensembles q={q} />
     </Page>
   )
 }
 
-function ModelLink({ of }: { of: Schemas['SoldModel'] }) {
+function Ensembles({ q }: { q: string }) {
+  return (
+    <Card title={words.ensembles} means={words.ensemblesMean}>
+      <ListedTable
+        caption={words.ensembles}
+        query={ensembles({ limit: 25, ...(q === '' ? {} : { q }) })}
+        keyOf={({ number }) => number}
+        empty={words.noEnsembles}
+        columns={[
+          {
+            text: words.anEnsemble,
+            of: ({ number }) => <EnsembleLink number={number} />,
+          },
+          { text: words.members, of: ({ members }) => <Members of={members} /> },
+          {
+            number: words.from,
+            of: ({ offers: [first] }) => (first ? <Price of={first.price} /> : words.noPrice),
+          },
+          { number: words.servers, of: ({ offers_in_all }) => offers_in_all },
+          {
+            number: words.predictions,
+            of: ({ predictions }) => formatWhole(predictions),
+            means: words.predictionsMean,
+          },
+          { tokens: words.sold, of: ({ sold }) => sold },
+        ]}
+      />
+      <p className="small">
+        <a href={`${BASE}/v1/ensembles.csv${q && `?q=${encodeURIComponent(q)}`}`} download>
+          {words.ensemblesCsv}
+        </a>
+      </p>
+    </Card>
+  )
+}
+
+function Members({ of }: { of: readonly Schemas['EnsembleMember'][] }) {
+  return of.map((one, at) => (
+    <Fragment key={one.task}>
+      {at > 0 && ', '}
+      <Link to={`/models/${one.task}`}>{one.task}</Link> ({formatMillionths(one.weight)})
+    </Fragment>
+  ))
+}
+
+export function ModelLink({ of }: { of: Pick<Schemas['SoldModel'], 'task' | 'name'> }) {
   return (
     <Link className="named" to={`/models/${of.task}`}>
       <span>{of.task}.</span> <bdi className="clip">{of.name ?? say.tasks.unnamed(of.task)}</bdi>

@@ -1,23 +1,22 @@
 /** A task's model for those who would buy its predictions, and for those who trained it. */
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
-import { Fragment, lazy } from 'react'
+import { Fragment } from 'react'
 import { Link, useParams } from 'react-router'
 import { BASE, type Schemas } from '../api/client'
 import { rounds, soldModel, task as taskOf } from '../api/queries'
 import { formatMillionths, formatWhole } from '../lib/amounts'
 import { questionOf } from '../lib/question'
-import { Account, Ago, Card, Crumbs, Facts, Figure, Loading, Notice, OnDemand, Page, Tokens } from '../parts/basics'
+import { Account, Card, Crumbs, Facts, Figure, Loading, Notice, Page, Tokens } from '../parts/basics'
 import { ChartRoom, ProgressChart, SalesChart } from '../parts/charts'
 import { Command } from '../parts/command'
 import { Loaded } from '../parts/query'
 import { Quality } from '../parts/quality'
 import { TableCard } from '../parts/table'
 import * as say from '../strings'
+import { Offers, ToBuy, ToCheck } from '../market/offers'
 import { Price } from './market'
 import Missing from './missing'
 
-const Buy = lazy(() => import('../market/buy'))
-const Check = lazy(() => import('../market/check'))
 const words = say.market
 
 export default function Model() {
@@ -37,18 +36,8 @@ export default function Model() {
           <Figures of={model} />
           <Training task={number} model={model} />
           {model.terms && <Sales of={model} />}
-          {model.is_minted && model.offers.length > 0 && (
-            <Card title={words.buy} means={words.buyMeans}>
-              <OnDemand open={words.buyOpen} isMain>
-                <Buy of={model} />
-              </OnDemand>
-            </Card>
-          )}
-          <Card title={words.check} means={words.checkMeans}>
-            <OnDemand open={words.checkOpen}>
-              <Check />
-            </OnDemand>
-          </Card>
+          {model.is_minted && <ToBuy number={number} offers={model.offers} />}
+          <ToCheck />
         </Page>
       )}
     </Loaded>
@@ -122,23 +111,7 @@ function Nodes({ of }: { of: readonly Schemas['Member'][] }) {
 function Sales({ of: model }: { of: Schemas['ModelSales'] }) {
   return (
     <>
-      <TableCard
-        title={words.offers}
-        means={words.offersMean}
-        rows={model.offers}
-        keyOf={({ server }) => server}
-        empty={words.noOffers}
-        columns={[
-          { text: words.server, of: ({ server }) => <Account of={server} /> },
-          { number: words.price, of: ({ price }) => <Price of={price} /> },
-          { text: words.service, of: ({ url }) => <Service url={url} /> },
-          { text: say.columns.since, of: ({ since }) => <Ago of={since} /> },
-        ]}
-      >
-        {model.offers_in_all > model.offers.length && (
-          <p className="soft small">{words.more(model.offers.length, model.offers_in_all)}</p>
-        )}
-      </TableCard>
+      <Offers of={model} />
       <TableCard
         title={words.earnings}
         means={words.earningsMean}
@@ -171,14 +144,4 @@ function Sales({ of: model }: { of: Schemas['ModelSales'] }) {
 
 function Party({ of: { account, role } }: { of: Schemas['Holding'] }) {
   return role === 'hospital' || role === 'voter' ? <Account of={account} as={role} /> : <Account of={account} />
-}
-
-/** A stranger's address, whose host is in plain sight. */
-function Service({ url }: { url: string }) {
-  if (!/^https?:/.test(url) || !URL.canParse(url)) return <span className="soft">{words.noAddress}</span>
-  return (
-    <a href={url} rel="noreferrer nofollow" target="_blank">
-      {new URL(url).host}
-    </a>
-  )
 }

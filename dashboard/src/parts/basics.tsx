@@ -82,7 +82,7 @@ export function Tokens({ of, isExact = false }: { of: string | bigint | undefine
   if (of === undefined) return <span className="soft">{say.unread}</span>
   const amount = BigInt(of)
   return (
-    <span title={`${formatExactly(amount)} ${symbol ?? say.tokens}`}>
+    <span className={isExact ? 'wrap' : ''} title={`${formatExactly(amount)} ${symbol ?? say.tokens}`}>
       {isExact ? formatExactly(amount) : formatTokens(amount)}
       {symbol && ` ${symbol}`}
     </span>

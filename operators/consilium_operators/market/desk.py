@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from consilium_chain.errors import Refused
@@ -16,6 +17,8 @@ from consilium_chain.ledger.channels import Authorization, Channel, SaleReceipt,
 from consilium_chain.ledger.ledger import Ledger
 from consilium_client.voter.fingerprints import fingerprint
 
+from consilium_operators.ensembles.predictor import EnsemblePredictor
+from consilium_operators.ensembles.sellable import require_ensemble_sellable
 from consilium_operators.errors import OperatorError
 from consilium_operators.market.book import SalesBook
 from consilium_operators.market.errors import PaymentRefused, SaleError
@@ -25,7 +28,7 @@ from consilium_operators.market.wire import (
     Terms,
     shown_receipt,
 )
-from consilium_operators.prediction import Predictor, examples_of, named, rows_of
+from consilium_operators.prediction import Answering, Predictor, named, requested, rows_of
 
 CHANNEL_SECONDS: Final = 60  # a channel's state is read again after this time: closing takes a day
 VOUCHER_SECONDS: Final = 2 * 86_400  # that a voucher must still be good, so that it is redeemed in time
@@ -40,14 +43,15 @@ class Sold:
 
 
 class SalesDesk:
-    """One task's model, sold by the ledger's account. `price`: of one prediction, in the token's smallest unit.
-    `least_sent`: the smallest payment whose transaction this account sends; else strangers could burn its ether.
+    """One task's model, or an ensemble, sold by the ledger's account. `price`: of one prediction, in the token's
+    smallest unit. `least_sent`: the smallest payment whose transaction this account sends; else strangers could burn
+    its ether.
     """
 
     def __init__(
         self,
         ledger: Ledger,
-        predictor: Predictor,
+        predictor: Answering,
         book: SalesBook,
         price: int,
         least_sent: int,
@@ -55,9 +59,9 @@ class SalesDesk:
     ) -> None:
         self._ledger, self.predictor, self._book, self._clock = ledger, predictor, book, clock
         self.price, self.least_sent = price, least_sent
-        self.task, self.server = predictor.saved.index.task, ledger.address
+        self.task, self.server = predictor.task, ledger.address
         self.till = ledger.shares.till_of(self.task, self.server)
-        self._model = bytes.fromhex(predictor.saved.index.sha256)
+        self._model = bytes.fromhex(predictor.sha256)
         self._channels = ledger.channels
         self._seen: dict[str, tuple[float, Channel]] = {}
         self._alone = threading.Lock()  # one sale at a time: models set torch's threads for the whole process
@@ -72,7 +76,7 @@ class SalesDesk:
 
     def rows_in(self, body: bytes) -> int:
         """The number of rows of a request. Raises RowsInvalid."""
-        return len(rows_of(body, self.predictor.saved.spec.data, self.predictor.most_rows))
+        return len(rows_of(body, self.predictor.schema, self.predictor.most_rows))
 
     def sell(self, body: bytes, payment: Payment) -> Sold:
         """Takes the payment and answers. The same request with the same payment gets the same answer again.
@@ -228,22 +232,25 @@ class SalesDesk:
         return self._book.totals()
 
 
-def answer_of(predictor: Predictor, body: bytes) -> bytes:
-    """The body of an answer: predictions, the fingerprint of the model's activations on all rows, and `clamp`."""
-    schema = predictor.saved.spec.data
-    found = predictor.evaluation(examples_of(rows_of(body, schema, predictor.most_rows), schema, predictor.clamp))
+def answer_of(predictor: Answering, body: bytes) -> bytes:
+    """The body of an answer: predictions, the fingerprint of each model's activations on all rows, and `clamp`."""
+    found = predictor.answered(requested(predictor, body))
+    shown = b"".join(map(fingerprint, found.activations))
     content = {
         "predictions": named(found.predictions, predictor),
-        "fingerprint": base64.b64encode(fingerprint(found.activations)).decode(),
+        "fingerprint": base64.b64encode(shown).decode(),
         "clamp": predictor.clamp,
     }
     return json.dumps(content).encode()
 
 
-def require_sellable(ledger: Ledger, predictor: Predictor, task: int, path: object) -> None:
-    """Raises SaleError (ModelOfAnotherTask, ModelNotVerified, PartsNotMinted), OperatorError (NotForSale,
-    ForetellsTokens, MarksPixels).
+def require_sellable(ledger: Ledger, predictor: Predictor | EnsemblePredictor, task: int, path: Path) -> None:
+    """`task`: its number, or the ensemble's. Raises SaleError (ModelOfAnotherTask, ModelNotVerified, PartsNotMinted),
+    OperatorError (NotForSale, ForetellsTokens, MarksPixels), and as `require_ensemble_sellable` does.
     """
+    if isinstance(predictor, EnsemblePredictor):
+        require_ensemble_sellable(ledger, predictor.saved, task, path)
+        return
     index = predictor.saved.index
     deployment = ledger.deployment
     if (index.task, index.chain_id, index.contract) != (task, deployment.chain_id, deployment.tasks):

@@ -17,15 +17,14 @@ import numpy as np
 from consilium_chain.ledger.channels import SaleMessages, SaleReceipt
 from consilium_chain.wallet_signatures import signer_of
 from consilium_client.errors import FingerprintError
-from consilium_client.models import Evaluation
 from consilium_client.models.metrics import predicted
-from consilium_client.voter.fingerprints import TOLERANCE, deviation
+from consilium_client.voter.fingerprints import TOLERANCE, worst_deviation
 from consilium_core.strict_json import parse_json
 from numpy.typing import NDArray
 
 from consilium_operators.market.errors import SaleError
 from consilium_operators.market.wire import parse_receipt, shown_receipt
-from consilium_operators.prediction import Predictor, examples_of, rows_of
+from consilium_operators.prediction import Answered, Answering, examples_of, rows_of
 
 MOST_BYTES: Final = 1 << 26
 OF_THE_MODEL: Final = ("predictions", "fingerprint")
@@ -84,8 +83,10 @@ def read_receipt(path: Path) -> Bought:
     return Bought(receipt, signature, request.encode(), response.encode())
 
 
-def check_receipt(bought: Bought, messages: SaleMessages, predictor: Predictor | None = None) -> list[Finding]:
-    """`predictor`: of the task's model, to run it again. Without it the last three checks are not made."""
+def check_receipt(bought: Bought, messages: SaleMessages, predictor: Answering | None = None) -> list[Finding]:
+    """`predictor`: of the task's model or the ensemble, to run it again. Without it the last three checks are not
+    made.
+    """
     receipt = bought.receipt
     signer = signer_of(messages.receipt(receipt), bought.signature)
     findings = [
@@ -97,7 +98,7 @@ def check_receipt(bought: Bought, messages: SaleMessages, predictor: Predictor |
         return findings + [
             Finding(name, None, "no model was given") for name in ("model", "predictions", "fingerprint")
         ]
-    own = predictor.saved.index.sha256
+    own = predictor.sha256
     findings.append(Finding("model", receipt.model.hex() == own, f"{receipt.model.hex()}, and the task's is {own}"))
     return findings + _run_again(bought, predictor)
 
@@ -107,14 +108,14 @@ def _hash(name: str, stated: bytes, body: bytes) -> Finding:
     return Finding(name, found == stated, f"SHA-256 {found.hex()}, the receipt has {stated.hex()}")
 
 
-def _run_again(bought: Bought, predictor: Predictor) -> list[Finding]:
+def _run_again(bought: Bought, predictor: Answering) -> list[Finding]:
     """The model on the request's rows, against the answer."""
     try:
         content = _content(bought.response)
         clamp = content.get("clamp") is True
-        schema = predictor.saved.spec.data
+        schema = predictor.schema
         rows = rows_of(bought.request, schema, predictor.most_rows)
-        found = predictor.evaluation(examples_of(rows, schema, clamp))
+        found = predictor.answered(examples_of(rows, schema, clamp))
         stated = _stated(content["predictions"], predictor, found.predictions.shape)
         shown = base64.b64decode(str(content.get("fingerprint", "")), validate=True)
     except (SaleError, ValueError, binascii.Error) as error:
@@ -127,9 +128,9 @@ def _run_again(bought: Bought, predictor: Predictor) -> list[Finding]:
     ]
 
 
-def _fingerprint(shown: bytes, found: Evaluation) -> Finding:
+def _fingerprint(shown: bytes, found: Answered) -> Finding:
     try:
-        distance = deviation(shown, found.activations)
+        distance = worst_deviation(shown, found.activations)
     except FingerprintError as error:
         return Finding("fingerprint", False, str(error))
     return Finding(
@@ -147,10 +148,10 @@ def _content(response: bytes) -> dict[str, Any]:
     return content
 
 
-def _stated(predictions: object, predictor: Predictor, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _stated(predictions: object, predictor: Answering, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """float64, as the model gives them. Raises ValueError."""
-    key = "probabilities" if predictor.saved.spec.data.classes else "answers"
-    names = predictor.saved.spec.data.classes or predictor.answers
+    key = "probabilities" if predictor.schema.classes else "answers"
+    names = predictor.schema.classes or predictor.answers
     if not isinstance(predictions, list) or len(predictions) != shape[0]:
         raise ValueError("it has another number of predictions than rows")
     try:

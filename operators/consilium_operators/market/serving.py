@@ -11,15 +11,14 @@ import uvicorn
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.local_node import require_free_port
 
+from consilium_operators.ensembles.opening import opened
 from consilium_operators.market.book import SalesBook
 from consilium_operators.market.buyer import LOOPBACK
 from consilium_operators.market.desk import SalesDesk, require_sellable
 from consilium_operators.market.errors import SaleError
 from consilium_operators.market.redeeming import Redeemer, Redeeming
 from consilium_operators.market.service import service
-from consilium_operators.model_folder import read_model
 from consilium_operators.model_server import MOST_AT_ONCE
-from consilium_operators.prediction import Predictor
 
 REDEEM_SECONDS: Final = 60.0
 
@@ -50,13 +49,13 @@ def serve(ledger: Ledger, wanted: Serving, on_start: Callable[[str], None] = lam
     """Sells until it is stopped, and then redeems. `on_start` gets the address that it listens on.
 
     Raises SaleError (CertificateMissing, BookOfAnother, ModelOfAnotherTask, ModelNotVerified, PartsNotMinted),
-    OperatorError (NotForSale, ForetellsTokens, MarksPixels, ModelFolderInvalid), ModelNotInstalled, LocalNodeError for
-    a port in use, Refused, ChainUnreachable.
+    OperatorError (NotForSale, ForetellsTokens, MarksPixels, ModelFolderInvalid), EnsembleError, ModelNotInstalled,
+    LocalNodeError for a port in use, Refused, ChainUnreachable.
     """
     has_certificate = wanted.certificate is not None and wanted.key is not None
     if wanted.host not in LOOPBACK and not has_certificate:
         raise SaleError("CertificateMissing", host=wanted.host)
-    predictor = Predictor(read_model(wanted.folder), wanted.clamp)
+    predictor = opened(wanted.folder, wanted.clamp)
     require_sellable(ledger, predictor, wanted.task, wanted.folder)
     require_free_port(wanted.port, "the service")
     book = SalesBook(wanted.book, wanted.task, ledger.address, ledger.deployment.model_shares)

@@ -56,11 +56,15 @@ def _found(q: str | None) -> Any:
     if q is None:
         return query
     words = q.strip() or q
-    offers = select(OfferRow.task).where(
+    number = cast(TaskRow.task, String) == words.removeprefix("#")
+    return query.where(or_(Spec.text.icontains(words, autoescape=True), TaskRow.task.in_(offering(words)), number))
+
+
+def offering(words: str) -> Any:
+    """Tasks and ensembles with an offer whose address or server has this text."""
+    return select(OfferRow.task).where(
         or_(OfferRow.url.icontains(words, autoescape=True), OfferRow.server.icontains(words, autoescape=True))
     )
-    number = cast(TaskRow.task, String) == words.removeprefix("#")
-    return query.where(or_(Spec.text.icontains(words, autoescape=True), TaskRow.task.in_(offers), number))
 
 
 def models_csv(at: At, q: str | None) -> str:
@@ -104,10 +108,10 @@ def earnings_csv(at: At, task: int) -> str:
 def _models(at: At, rows: Sequence[Any]) -> list[sale_schemas.SoldModel]:
     """`rows`: of `task_query`."""
     tasks = [row.task for row in rows]
-    known, hospitals, money = _known_terms(at, tasks), _hospitals(at, tasks), _money(at, tasks)
+    known, hospitals, money = _known_terms(at, tasks), _hospitals(at, tasks), money_of(at, tasks)
     is_minted = (EventRow.task.in_(tasks), EventRow.name == "Minted", EventRow.contract == "model_shares")
     minted = set(at.db.scalars(select(EventRow.task).where(*is_minted)))
-    gains, offers = _gains(at, tasks), _offers(at, tasks)
+    gains, offers = _gains(at, tasks), offers_of(at, tasks)
     found = []
     for row in rows:
         task, spec = row.task, spec_of(row.text)[0] if row.text is not None else None
@@ -143,8 +147,8 @@ def _hospitals(at: At, tasks: Sequence[int]) -> dict[int, int]:
     return {task: count for task, count in at.db.execute(counts)}
 
 
-def _money(at: At, tasks: Sequence[int]) -> dict[tuple[int, str], Any]:
-    """The last sale and the last payment of each task, which have the totals."""
+def money_of(at: At, tasks: Sequence[int]) -> dict[tuple[int, str], Any]:
+    """The last sale and the last payment of each task or ensemble, which have the totals."""
     where = (SaleRow.task.in_(tasks), SaleRow.kind.in_(("split", "paid")))
     last = latest(SaleRow, (SaleRow.task, SaleRow.kind), *where)
     return {(row.task, row.kind): row for row in at.db.execute(select(last))}
@@ -169,8 +173,8 @@ def _gains(at: At, tasks: Sequence[int]) -> dict[int, int]:
     return {task: round(gain) for task, gain in found.items()}
 
 
-def _offers(at: At, tasks: Sequence[int]) -> dict[int, list[sale_schemas.Offer]]:
-    """Offers in effect, the cheapest first."""
+def offers_of(at: At, tasks: Sequence[int]) -> dict[int, list[sale_schemas.Offer]]:
+    """Offers in effect by task or ensemble, the cheapest first."""
     last = latest(OfferRow, (OfferRow.task, OfferRow.server), OfferRow.task.in_(tasks))
     query = select(last, Block.time).join(Block, Block.number == last.c.block).where(last.c.price > 0)
     found: defaultdict[int, list[sale_schemas.Offer]] = defaultdict(list)

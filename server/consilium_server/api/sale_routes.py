@@ -1,4 +1,6 @@
-"""Routes under /v1/models: models for sale. Lists and models are in `sale_reads`, exports are here."""
+"""Routes under /v1/models and /v1/ensembles: models for sale. Lists are in `sale_reads` and `ensemble_reads`, exports
+are here.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from functools import partial
 
 from fastapi import Request, Response
 
-from consilium_server.api import sale_reads
+from consilium_server.api import ensemble_reads, sale_reads
 from consilium_server.api.context import Service
 from consilium_server.api.reading import At
 from consilium_server.api.routing import ONE, READ, FromReader, Reader, Shared, is_known, media
@@ -25,6 +27,17 @@ async def export_models(
     request: Request, reader: FromReader, service: Shared, q: sale_reads.Searched = None
 ) -> Response:
     return await _exported(request, reader, service, partial(sale_reads.models_csv, q=q), "consilium-models.csv")
+
+
+@sale_reads.sales.get(
+    "/ensembles.csv", operation_id="exportEnsembles", summary="Ensembles of models as CSV (RFC 4180)",
+    response_class=Response, responses=_CSV | READ,
+)  # fmt: skip
+async def export_ensembles(
+    request: Request, reader: FromReader, service: Shared, q: sale_reads.Searched = None
+) -> Response:
+    read = partial(ensemble_reads.ensembles_csv, q=q)
+    return await _exported(request, reader, service, read, "consilium-ensembles.csv")
 
 
 @sale_reads.sales.get(

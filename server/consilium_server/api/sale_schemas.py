@@ -40,10 +40,14 @@ class SoldModel(ApiModel):
     epsilon: float | None = Field(description="the most privacy that the task may cost a row; null without a budget")
     offers: list[Offer] = Field(description=f"offers in effect, the cheapest first; {MOST_OFFERS} at most")
     offers_in_all: int
-    sold: Amount = Field(description="all that buyers paid and servers took, servers' fees included")
+    sold: Amount = Field(
+        description="all that buyers paid and servers took, servers' fees included, with its parts of ensembles' sales"
+    )
     paid: Amount = Field(description="all that was ever paid to the holders of its parts")
-    sales: int = Field(description="transactions that took buyers' payments")
-    predictions: int = Field(description="predictions sold: each payment by its server's price at that time")
+    sales: int = Field(description="transactions that took buyers' payments, of ensembles with this model, too")
+    predictions: int = Field(
+        description="predictions sold: each payment by its server's price at that time, without those of ensembles"
+    )
 
 
 class Holding(ApiModel):
@@ -70,3 +74,27 @@ class ModelSales(SoldModel):
     buyers: int = Field(description="accounts that made a deposit")
     holdings: list[Holding] = Field(description="holders who have or had parts, by their earnings")
     days: list[SaleDay] = Field(description="days with a payment, the earliest first")
+
+
+class EnsembleMember(ApiModel):
+    task: TaskNumber
+    name: str | None = Field(description="name in the task file; null if the file is unknown or invalid")
+    gain: Amount = Field(
+        description="improvement that voters measured over all rounds, in millionths of the metric, exact"
+    )
+    weight: Millionths = Field(description="its gain as a share of all members', rounded down")
+
+
+class Ensemble(ApiModel):
+    """Its members' models answer together. Each member's parties are paid by its own terms, by its weight."""
+
+    number: TaskNumber = Field(description="number in offers, channels and receipts, like a task's; above 2^48")
+    members: list[EnsembleMember] = Field(description="2 to 16, by task")
+    asked: Asked | None = Field(description="of the first member; null if its file is unknown or invalid")
+    formed_at: Time
+    offers: list[Offer] = Field(description=f"offers in effect, the cheapest first; {MOST_OFFERS} at most")
+    offers_in_all: int
+    sold: Amount = Field(description="all that buyers paid and servers took, servers' fees included")
+    sales: int = Field(description="transactions that took buyers' payments")
+    predictions: int = Field(description="predictions sold: each payment by its server's price at that time")
+    buyers: int = Field(description="accounts that made a deposit")

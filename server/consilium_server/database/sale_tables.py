@@ -24,7 +24,7 @@ class SaleTermsRow(Fact):
 
 
 class OfferRow(Fact):
-    """Offered. A server's latest row of a task is in effect. `price`: of one prediction; 0 withdraws the offer.
+    """Offered. A server's latest row of a task or ensemble is in effect. `price`: of one prediction; 0 withdraws it.
 
     `url`: empty if it is not a plain http or https address.
     """
@@ -54,12 +54,26 @@ class PartsRow(Fact):
     earned_x64: Mapped[int] = mapped_column(X64)
 
 
+class MemberRow(Fact):
+    """EnsembleFormed: one of its members, a task. `gain`: its measured improvement, in millionths; the weight is its
+    part of all. The members of an ensemble are items of one event, by task.
+    """
+
+    __tablename__ = "ensemble_members"
+    __table_args__ = (Index("ix_ensemble_members_ensemble", "ensemble"), Index("ix_ensemble_members_task", "task"))
+
+    ensemble: Mapped[int] = mapped_column(BigInteger)
+    task: Mapped[int] = mapped_column(BigInteger)
+    gain: Mapped[int] = mapped_column(Amount)
+
+
 class SaleRow(Fact):
-    """Money of a task's model. `kind`: paid (to the holders), split (a sale, with the server's fee), redeemed,
-    deposited, withdrawn, claimed.
+    """Money of a task's model, or of an ensemble by its number. `kind`: paid (to the holders), split (a sale, with the
+    server's fee), redeemed, deposited, withdrawn, claimed.
 
     `account`: the payer, server, buyer or holder. `server`: of a split or a channel. `total`, `number`, `predictions`:
-    sums of the task's rows of this kind with this one. `predictions`: of splits, by the price that the server offered.
+    sums of the task's rows of this kind with this one. `predictions`: of splits, by the price that the server offered;
+    none for a member's part of an ensemble's sale, which counts for the ensemble.
     """
 
     __tablename__ = "sales"

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+from consilium_chain.ledger.ensembles import is_ensemble
 from consilium_chain.rpc.event_logs import Event
 
-from consilium_server.database.sale_tables import MOST_URL, OfferRow, PartsRow, SaleRow, SaleTermsRow
+from consilium_server.database.sale_tables import MOST_URL, MemberRow, OfferRow, PartsRow, SaleRow, SaleTermsRow
 from consilium_server.database.tables import Fact
 from consilium_server.index.staking_facts import Known, position_of
 
@@ -32,7 +33,7 @@ MONEY = {
 
 
 def task_of(values: dict[str, Any]) -> int | None:
-    """The task of an event of ModelShares; None if it has several, or none that the tables can hold."""
+    """The task or ensemble of an event of ModelShares; None if it has several, or none that the tables can hold."""
     task = values.get("taskId", values.get("id"))
     return int(task) if task is not None and 0 < task <= LARGEST_TASK else None
 
@@ -54,6 +55,12 @@ def sale_facts(event: Event, known: Known) -> list[Fact]:
         return list(_moved(event, known, [(task, values["value"])]))
     if event.name == "TermsShown":
         return [SaleTermsRow(**at, task=task, **{name: values[name] for name in _PERCENTAGES})]
+    if event.name == "EnsembleFormed":
+        members = enumerate(zip(values["taskIds"], values["gains"], strict=True))
+        return [
+            MemberRow(**position_of(event, item), ensemble=task, task=member, gain=gain)
+            for item, (member, gain) in members
+        ]
     if event.name == "Offered":
         price = values["price"] if values["price"] <= MOST_PRICE else 0
         known.prices[task, values["server"]] = price
@@ -69,9 +76,8 @@ _PERCENTAGES = ("server", "operator", "trainers", "voters")
 def _money(event: Event, known: Known, task: int) -> SaleRow:
     values = event.values
     kind, account = MONEY[event.name]
-    before, predictions = known.sales.find((task, kind)), 0
-    if kind == "split" and (price := known.prices.find((task, values["server"]))):
-        predictions = values["amount"] // price
+    before = known.sales.find((task, kind))
+    predictions = _predictions(values, known, task) if kind == "split" else 0
     row = SaleRow(
         **position_of(event), task=task, kind=kind, account=values[account], server=values.get("server"),
         amount=values["amount"], fee=values.get("fee", 0), total=values["amount"], number=1, predictions=predictions,
@@ -81,6 +87,20 @@ def _money(event: Event, known: Known, task: int) -> SaleRow:
         row.predictions += before.predictions
     known.sales[task, kind] = row
     return row
+
+
+def _predictions(values: dict[str, Any], known: Known, task: int) -> int:
+    """The predictions of a sale, by its server's price. The contract tells of an ensemble's sale first, and then of the
+    parts of its members, which add up to it: they are no predictions of their own.
+    """
+    amount = int(values["amount"])
+    if known.undivided:
+        known.undivided -= amount
+        return 0
+    if is_ensemble(task):
+        known.undivided = amount
+    price = known.prices.find((task, values["server"]))
+    return amount // price if price else 0
 
 
 def _moved(event: Event, known: Known, moves: list[tuple[int, int]]) -> Iterator[PartsRow]:

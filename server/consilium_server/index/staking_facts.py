@@ -46,6 +46,7 @@ class Known:
     """State before some events. `roles`: of a task's participants, by task and account. `voter_keys`: by account.
 
     `prices`: of predictions, by task and server. `parts`: of models, by task and holder. `sales`: by task and kind.
+    `undivided`: of an ensemble's sale, the amount whose events for members are still to come.
     """
 
     pools: Latest[NodeKey, PoolRow] = field(default_factory=Latest)
@@ -57,6 +58,7 @@ class Known:
     prices: Latest[tuple[int, str], int] = field(default_factory=Latest)
     parts: Latest[tuple[int, str], PartsRow] = field(default_factory=Latest)
     sales: Latest[tuple[int, str], SaleRow] = field(default_factory=Latest)
+    undivided: int = 0
 
 
 def position_of(event: Event, item: int = 0) -> dict[str, Any]:

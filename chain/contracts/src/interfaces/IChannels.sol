@@ -4,7 +4,8 @@ pragma solidity ^0.8.28;
 /// @title Deposits of buyers, out of which they pay a server for many predictions by signed vouchers.
 /// @notice A channel belongs to a buyer, a task and a server. A voucher states all that the buyer owes there since the
 ///         channel's first deposit: each one replaces the one before, and only the last must reach the chain. A server
-///         redeems the vouchers of many buyers at once, and what they add up to is split once.
+///         redeems the vouchers of many buyers at once, and what they add up to is split once. `taskId` can be an
+///         ensemble's number everywhere.
 interface IChannels {
     /// @notice Amounts in the token's smallest unit, of the channel's whole time.
     struct Channel {

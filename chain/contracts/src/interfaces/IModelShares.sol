@@ -28,6 +28,7 @@ interface IModelShares {
         uint96 trainersEarned; // so far
         uint96 votersEarned;
         uint96 given; // parts minted so far
+        uint96 gain; // sum over rounds so far of the accepted cohorts' mean median (`Gains`), in millionths of the metric
     }
 
     event TermsShown(uint256 indexed taskId, uint8 server, uint8 operator, uint8 trainers, uint8 voters);
@@ -35,7 +36,8 @@ interface IModelShares {
     event Minted(uint256 indexed taskId);
     /// @param total all that was ever paid for the task, with this.
     event Paid(uint256 indexed taskId, address indexed payer, uint256 amount, uint256 total);
-    /// @param amount that the till had, of which the server got `fee`.
+    /// @notice A sale. One of an ensemble has its own event of the whole, and then one of each member that got a part.
+    /// @param amount that the till had or vouchers moved, of which the server got `fee`.
     event Split(uint256 indexed taskId, address indexed server, uint256 amount, uint256 fee);
     event Claimed(uint256 indexed taskId, address indexed holder, uint256 amount);
 

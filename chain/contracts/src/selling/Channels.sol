@@ -28,7 +28,7 @@ abstract contract Channels is IChannels, EIP712 {
 
     /// @inheritdoc IChannels
     function offer(uint256 taskId, uint256 price, string calldata url) external {
-        _requireMinted(taskId);
+        _requireForSale(taskId);
         if (bytes(url).length > MOST_URL) revert UrlTooLong(bytes(url).length, MOST_URL);
         emit Offered(taskId, msg.sender, price, url);
     }
@@ -67,7 +67,7 @@ abstract contract Channels is IChannels, EIP712 {
     }
 
     function _deposit(uint256 taskId, address server, address buyer, uint96 amount) private {
-        _requireMinted(taskId);
+        _requireForSale(taskId);
         Channel storage own = _channels[taskId][server][buyer];
         own.deposited += amount;
         own.closesAt = 0;
@@ -140,7 +140,8 @@ abstract contract Channels is IChannels, EIP712 {
     /// @dev Splits a sale. The money is here. Returns the server's fee, which is not yet paid.
     function _addSale(uint256 taskId, address server, uint256 amount) internal virtual returns (uint256 fee);
 
-    function _requireMinted(uint256 taskId) internal view virtual;
+    /// @dev Refuses a number that is neither a task's with parts nor an ensemble's.
+    function _requireForSale(uint256 taskId) internal view virtual;
 
     // Views.
 

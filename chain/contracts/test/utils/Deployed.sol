@@ -4,6 +4,7 @@ pragma solidity ^0.8.28;
 import {IBeacon} from "../../src/interfaces/IBeacon.sol";
 import {IERC1155} from "@openzeppelin/contracts/token/ERC1155/IERC1155.sol";
 import {IChannels} from "../../src/interfaces/IChannels.sol";
+import {IEnsembles} from "../../src/interfaces/IEnsembles.sol";
 import {IModelShares} from "../../src/interfaces/IModelShares.sol";
 import {IStaking} from "../../src/interfaces/IStaking.sol";
 import {ITaskRounds} from "../../src/interfaces/ITaskRounds.sol";
@@ -20,7 +21,7 @@ interface IDeployedStaking is IStaking {
     function modelShares() external view returns (address);
 }
 
-interface IDeployedModelShares is IModelShares, IChannels, IERC1155 {}
+interface IDeployedModelShares is IModelShares, IChannels, IEnsembles, IERC1155 {}
 
 interface IDeployedDrandBeacon is IBeacon {
     error ScheduleInvalid(uint256 period, uint256 lookahead);

@@ -2,32 +2,56 @@
 pragma solidity ^0.8.28;
 
 import {IStaking} from "../../src/interfaces/IStaking.sol";
-import {ChannelsFixture} from "./ChannelsFixture.sol";
+import {EnsemblesFixture} from "./EnsemblesFixture.sol";
 import {IChannels} from "../../src/interfaces/IChannels.sol";
 
-/// @notice Buyers, holders, nodes and strangers of two tasks' parts, and a person that sends tokens for nothing. No call
-///         here may revert, except where a refusal is what must come.
-contract SharesHandler is ChannelsFixture {
+/// @notice Buyers, holders, nodes and strangers of two tasks' parts and of their ensemble, and a person that sends tokens
+///         for nothing. No call here may revert, except where a refusal is what must come.
+contract SharesHandler is EnsemblesFixture {
     uint256 public constant HOLDERS = 3;
     uint256 private constant WHOLE = 1 << 64;
 
     uint256 public claimed;
-    uint256 public sold; // payments of both tasks
+    uint256 public sold; // payments of both tasks, less servers' fees
     uint256 public donated;
     mapping(uint256 task => uint256) public soldOf;
     uint256 public constant BUYERS = 2;
     uint256 public inChannels; // deposited, and neither redeemed nor withdrawn
 
+    /// @dev Two tasks of other terms and gains: 4,000 and 900.
     function start() external {
         setUp();
-        _playAndMint();
-        _playAndMint();
+        for (uint256 task = 1; task <= 2; ++task) {
+            _begin(_params());
+            _runRound(task == 1 ? int64(3_000) : int64(800));
+            _runRound(task == 1 ? int64(1_000) : int64(100));
+            _showAndMint();
+        }
+        vm.assertEq(modelShares.formEnsemble(_pair(1, 2)), FIRST);
         vm.prank(OPERATOR);
         token.approve(address(tasks), 0);
     }
 
     function holder(uint256 i) public pure returns (address) {
         return i % HOLDERS == 0 ? OPERATOR : address(uint160(0x40000 + i % HOLDERS));
+    }
+
+    /// @dev One of the tasks, or the ensemble.
+    function _number(uint256 which) private pure returns (uint256) {
+        return which % 3 == 2 ? FIRST : 1 + which % 3;
+    }
+
+    /// @dev A sale that moved `amount`: what it brings each task, by the formula of the documentation. Returns the fee.
+    function _count(uint256 number, uint256 amount) private returns (uint256 fee) {
+        uint256[3] memory parts;
+        if (number == FIRST) (parts[1], parts[2]) = (amount * 4_000 / 4_900, amount - amount * 4_000 / 4_900);
+        else parts[number] = amount;
+        for (uint256 task = 1; task <= 2; ++task) {
+            uint256 own = parts[task] * _serverPercent(task) / 100;
+            soldOf[task] += parts[task] - own;
+            fee += own;
+        }
+        sold += amount - fee;
     }
 
     // Calls.
@@ -75,30 +99,27 @@ contract SharesHandler is ChannelsFixture {
     function buys(uint256 which, uint256 amount) external {
         amount = 1 + amount % (which % 3 == 0 ? 10 : 10e18);
         if (token.balanceOf(address(this)) < amount) return;
-        id = 1 + which % 2;
+        id = _number(which / 15); // apart from the two other choices
         address till = modelShares.tillOf(id, BUYER);
         token.transfer(till, amount);
         if (which % 5 == 0) return;
         uint256 held = token.balanceOf(till);
         uint256 before = token.balanceOf(BUYER);
         modelShares.split(id, BUYER);
-        uint256 fee = held * _terms().server / 100;
-        vm.assertEq(token.balanceOf(BUYER) - before, fee);
-        sold += held - fee;
-        soldOf[id] += held - fee;
+        vm.assertEq(token.balanceOf(BUYER) - before, _count(id, held));
     }
 
     function deposits(uint256 which, uint256 who, uint256 amount) external {
         amount = 1 + amount % (which % 3 == 0 ? 10 : 10e18);
         if (token.balanceOf(address(this)) < amount) return;
-        id = 1 + which % 2;
+        id = _number(which);
         _deposit(who % BUYERS, amount);
         inChannels += amount;
     }
 
     /// @dev By part of a deposit, or all; and once more, which is refused.
     function redeems(uint256 which, uint256 who, uint256 amount) external {
-        (id, who) = (1 + which % 2, who % BUYERS);
+        (id, who) = (_number(which), who % BUYERS);
         IChannels.Channel memory own = modelShares.channel(id, SERVER, _buyer(who));
         if (own.deposited == own.redeemed) return;
         uint256 owed = own.redeemed + 1 + amount % (own.deposited - own.redeemed);
@@ -106,18 +127,16 @@ contract SharesHandler is ChannelsFixture {
         uint256 before = token.balanceOf(SERVER);
         (uint256 moved, uint256 fee) = modelShares.redeem(id, SERVER, vouchers);
         vm.assertEq(moved, owed - own.redeemed);
-        vm.assertEq(fee, moved * _terms().server / 100);
+        vm.assertEq(fee, _count(id, moved));
         vm.assertEq(token.balanceOf(SERVER) - before, fee);
         (bool ok,) = address(modelShares).call(abi.encodeCall(modelShares.redeem, (id, SERVER, vouchers)));
         vm.assertFalse(ok);
         inChannels -= moved;
-        sold += moved - fee;
-        soldOf[id] += moved - fee;
     }
 
     /// @dev Begins to close a channel, or takes its rest once a day has passed.
     function closes(uint256 which, uint256 who) external {
-        (id, who) = (1 + which % 2, who % BUYERS);
+        (id, who) = (_number(which), who % BUYERS);
         IChannels.Channel memory own = modelShares.channel(id, SERVER, _buyer(who));
         vm.startPrank(_buyer(who));
         if (own.closesAt == 0) {
@@ -153,6 +172,10 @@ contract SharesHandler is ChannelsFixture {
         vm.assertFalse(ok);
         (ok,) = address(modelShares).call(abi.encodeCall(modelShares.pay, (id, 1)));
         vm.assertFalse(ok);
+        (ok,) = address(modelShares).call(abi.encodeCall(modelShares.pay, (FIRST, 1)));
+        vm.assertFalse(ok);
+        (ok,) = address(modelShares).call(abi.encodeCall(modelShares.formEnsemble, (_pair(1, 2))));
+        vm.assertFalse(ok);
         (ok,) = address(staking).call(abi.encodeCall(staking.give, (_hospital(0), IStaking.Role.Hospital, 1)));
         vm.assertFalse(ok);
         address from = modelShares.poolAddress(_hospital(0), IStaking.Role.Hospital);
@@ -180,6 +203,7 @@ contract SharesHandler is ChannelsFixture {
             vm.assertEq(parts, WHOLE);
             vm.assertEq(modelShares.paid(task), soldOf[task]);
         }
+        vm.assertEq(modelShares.paid(FIRST), 0);
         vm.assertLe(claimed + owed, sold);
         vm.assertLe(sold, claimed + owed + 2 * (HOLDERS + HOSPITALS + VOTERS) - 1);
         vm.assertEq(token.balanceOf(address(modelShares)), donated + sold + inChannels - claimed);

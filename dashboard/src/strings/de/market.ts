@@ -21,6 +21,18 @@ export const market: typeof en.market = {
   paid: 'An Inhaber gezahlt',
   buyers: 'Käufer',
   noPrice: 'kein Angebot',
+  ensembles: 'Ensembles',
+  ensemblesMean:
+    'Mehrere fertige Modelle, die zusammen antworten, zu einem Preis. Jede Zahlung wird nach Gewicht geteilt, und die Beteiligten jedes Modells werden nach dessen eigenen Bedingungen bezahlt.',
+  anEnsemble: 'Ensemble',
+  noEnsembles: 'Kein solches Ensemble ist gebildet.',
+  ensemblesCsv: 'Alle Ensembles als CSV',
+  ensemble: (n) => `Ensemble ${n}`,
+  members: 'Mitglieder',
+  membersMean:
+    'Das Gewicht eines Modells ist der Gewinn, den seine Bewerter gemessen haben, als Anteil am Gewinn aller Mitglieder.',
+  weight: 'Gewicht',
+  servers: 'Server',
   about: 'Das Modell',
   aboutMeans:
     'Die Krankenhäuser der Aufgabe haben es mit Daten trainiert, die sie nie verlassen haben. Bewerter haben es beurteilt.',

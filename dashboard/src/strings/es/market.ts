@@ -21,6 +21,18 @@ export const market: typeof en.market = {
   paid: 'Pagado a los titulares',
   buyers: 'Compradores',
   noPrice: 'ninguna oferta',
+  ensembles: 'Conjuntos',
+  ensemblesMean:
+    'Varios modelos terminados que responden juntos, a un solo precio. Cada pago se reparte por peso, y los participantes de cada modelo cobran según sus propias condiciones.',
+  anEnsemble: 'Conjunto',
+  noEnsembles: 'No se ha formado ningún conjunto así.',
+  ensemblesCsv: 'Todos los conjuntos en CSV',
+  ensemble: (n) => `Conjunto ${n}`,
+  members: 'Miembros',
+  membersMean:
+    'El peso de un modelo es la mejora que midieron sus evaluadores, como parte de la de todos los miembros.',
+  weight: 'Peso',
+  servers: 'Servidores',
   about: 'El modelo',
   aboutMeans:
     'Lo entrenaron los hospitales de la tarea con datos que nunca salieron de ellos, y lo juzgaron sus evaluadores.',

@@ -21,6 +21,18 @@ export const market: typeof en.market = {
   paid: 'Versé aux détenteurs',
   buyers: 'Acheteurs',
   noPrice: 'aucune offre',
+  ensembles: 'Ensembles',
+  ensemblesMean:
+    'Plusieurs modèles terminés qui répondent ensemble, à un seul prix. Chaque paiement est partagé selon les poids, et les participants de chaque modèle sont payés selon ses propres conditions.',
+  anEnsemble: 'Ensemble',
+  noEnsembles: 'Aucun ensemble de ce genre n’est formé.',
+  ensemblesCsv: 'Tous les ensembles en CSV',
+  ensemble: (n) => `Ensemble ${n}`,
+  members: 'Membres',
+  membersMean:
+    'Le poids d’un modèle est le progrès que ses évaluateurs ont mesuré, comme part de celui de tous les membres.',
+  weight: 'Poids',
+  servers: 'Serveurs',
   about: 'Le modèle',
   aboutMeans:
     'Entraîné par les hôpitaux de la tâche sur des données qui ne les ont jamais quittés, et jugé par ses évaluateurs.',
