@@ -30,6 +30,13 @@ def amount(text: str) -> int:
         raise SaleError("AmountMalformed", text=text, why=error) from None
 
 
+def in_words(number: int) -> str:
+    """A task or an ensemble that is for sale, by its number."""
+    from consilium_chain.ledger.ensembles import is_ensemble
+
+    return f"{'ensemble' if is_ensemble(number) else 'task'} {number}"
+
+
 def offers(
     task: int | None = None, *, rpc: str = LOCAL_RPC, address_book: str | Path = LOCAL_ADDRESS_BOOK
 ) -> list[Offer]:

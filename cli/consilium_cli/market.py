@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import consilium
 import typer
-from consilium.market import SALE_PORT, amount
+from consilium.market import SALE_PORT, amount, in_words
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 from consilium_core.units import exact_tokens
 
@@ -55,7 +55,7 @@ def serve_command(
     seller = consilium.Seller(rpc, address_book, keystore=keystore, password_file=password_file)
 
     def on_start(listens: str) -> None:
-        typer.echo(f"task {task} at {listens}, {price} tokens a prediction, paid to {seller.address}")
+        typer.echo(f"{in_words(task)} at {listens}, {price} tokens a prediction, paid to {seller.address}")
         typer.echo(f"Next, as a buyer: consilium buy {url or listens} ROWS.csv --output predictions.csv --deposit 1")
 
     seller.serve(
@@ -86,7 +86,7 @@ def buy_command(
     with consilium.Buyer(url, rpc, address_book, keystore=keystore, password_file=password_file) as buyer:
         found = buyer.read(rows)
         typer.echo(
-            f"task {buyer.task}: {len(found):,} predictions for {exact_tokens(len(found) * buyer.price)} tokens;"
+            f"{in_words(buyer.task)}: {len(found):,} predictions for {exact_tokens(len(found) * buyer.price)} tokens;"
             f" the channel has {exact_tokens(buyer.account.left)}" + (f", and gets {deposit} more" if deposit else "")
         )
         added = 0 if deposit is None else amount(deposit)

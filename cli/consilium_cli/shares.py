@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import consilium
 import typer
+from consilium.market import in_words
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 from consilium_core.units import WEI_PER_ETHER, exact_tokens, tokens
 from consilium_core.visible_text import shown
@@ -100,7 +101,7 @@ def offers(
     """Lists servers that sell predictions, of a task or of all, with the price of one."""
     found = consilium.offers(task, rpc=rpc, address_book=address_book)
     for one in found:
-        typer.echo(f"task {one.task}: {exact_tokens(one.price)} tokens at {shown(one.url)}, by {one.server}")
+        typer.echo(f"{in_words(one.task)}: {exact_tokens(one.price)} tokens at {shown(one.url)}, by {one.server}")
     if not found:
         typer.echo("no server offers predictions there; `consilium serve TASK MODEL --url URL` does")
 

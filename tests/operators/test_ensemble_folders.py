@@ -317,7 +317,10 @@ def test_members_that_ask_differently_are_refused_with_the_values(tmp_path: Path
         with raises_fault(EnsembleError, "MembersDiffer", r"the tasks 1 and 2 ask differently: data\.") as refused:
             exported(tmp_path / str(at), [TABLE, text], (1, 1))
         values = refused.value.values
-        assert (values["field"], values["wanted"], values["found"]) == (field, wanted, found)
+        assert (values["field"], values["wanted"], values["found"]) == (f"data.{field}", wanted, found)
+    judged = LOGISTIC + '[judging]\nmetric = "brier"\n'
+    with raises_fault(EnsembleError, "MembersDiffer", r"judging\.metric is log_loss in the first, and brier"):
+        exported(tmp_path / "metric", [LOGISTIC, judged], (1, 1))
     with raises_fault(EnsembleError, "MembersDiffer", r"question\.max is 100\.0 in the first, and 200\.0"):
         exported(tmp_path / "question", [asking(AMOUNT), asking(AMOUNT.replace("100", "200"), metric="r2")], (1, 1))
 

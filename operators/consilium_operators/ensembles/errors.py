@@ -39,7 +39,7 @@ class EnsembleError(FaultError):
             " tasks"
         ),
         "MembersDiffer": (
-            "the tasks {first} and {second} ask differently: data.{field} is {wanted} in the first, and {found} in the"
-            " second. Form an ensemble of tasks with the same columns and answers"
+            "the tasks {first} and {second} ask differently: {field} is {wanted} in the first, and {found} in the"
+            " second. Form an ensemble of tasks with the same columns, answers and metric"
         ),
     }

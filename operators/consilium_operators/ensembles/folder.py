@@ -21,6 +21,7 @@ from typing import Annotated, Any, Final, Literal
 
 from consilium_chain.ledger.ensembles import ENSEMBLES, FEWEST_MEMBERS, MOST_MEMBERS, Ensemble, Member
 from consilium_chain.tasks.data_schemas import DataSchema
+from consilium_chain.tasks.task_spec import TaskSpec
 from consilium_core.strict_json import parse_json
 from consilium_core.visible_text import shown
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -106,15 +107,15 @@ class SavedEnsemble:
         return all(one.index.verified for one in self.models)
 
     def require_alike(self) -> None:
-        """Raises EnsembleError (MembersDiffer) unless all models read the same rows and answer the same question, and
-        (MemberLocal) for a model that is not whole; OperatorError (ForetellsTokens, MarksPixels) for a language model
-        or a segmentation.
+        """Raises EnsembleError (MembersDiffer) unless all models read the same rows, answer the same question and were
+        judged by the same metric, so that their gains compare; (MemberLocal) for a model that is not whole;
+        OperatorError (ForetellsTokens, MarksPixels) for a language model or a segmentation.
         """
         for one in self.models:
             require_answers(one)
             if local := one.spec.training.local:
                 raise EnsembleError("MemberLocal", task=one.index.task, names=", ".join(local))
-        first, *others = ((one.index.task, _asked(one.spec.data)) for one in self.models)
+        first, *others = ((one.index.task, _asked(one.spec)) for one in self.models)
         for task, asked in others:
             for field in first[1] | asked:
                 wanted, found = first[1].get(field), asked.get(field)
@@ -171,13 +172,13 @@ def folder_of(task: int) -> str:
     return f"task-{task}"
 
 
-def _asked(schema: DataSchema) -> dict[str, Any]:
-    """All of a schema that rows and answers depend on, by dotted name: without priors of scaling, and subgroups."""
-    found = {"kind": schema.kind, **schema.model_dump(mode="json", exclude={"subgroups"})}
+def _asked(spec: TaskSpec) -> dict[str, Any]:
+    """All that rows, answers and gains depend on, by dotted name: without priors of scaling, and subgroups."""
+    found = {"kind": spec.data.kind, **spec.data.model_dump(mode="json", exclude={"subgroups"})}
     for one in found.get("features", ()):
         one.pop("mean", None)
         one.pop("deviation", None)
-    return dict(_flat("", found))
+    return {**dict(_flat("data", found)), "judging.metric": spec.judging.metric}
 
 
 def _flat(name: str, value: Any) -> list[tuple[str, Any]]:
