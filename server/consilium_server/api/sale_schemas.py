@@ -79,7 +79,7 @@ class ModelSales(SoldModel):
 class EnsembleMember(ApiModel):
     task: TaskNumber
     name: str | None = Field(description="name in the task file; null if the file is unknown or invalid")
-    gain: Amount = Field(description="improvement that voters measured over all rounds, in millionths of the metric, exact")
+    gain: Amount = Field(description="improvement that voters measured in all rounds, in exact millionths")
     weight: Millionths = Field(description="its gain as a share of all members', rounded down")
 
 
