@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from chain_driver import LocalChain, refused
 from consilium_chain.ledger.ensembles import ENSEMBLES, Ensemble, Member
+from consilium_chain.settlement.payouts import round_gain
 from consilium_chain.tasks.money_spec import TOKEN
 from ensemble_driver import minted
 
@@ -31,6 +32,9 @@ def test_an_ensemble_has_its_members_weights(
     assert ensemble.tasks == tasks
     assert ensemble.weights == (0.75, 0.25)
     assert [ensembles.gain(task) for task in tasks] == [30_000, 10_000]
+    for task in tasks:
+        state = local_chain.treasury.tasks.round_state(task, 1)
+        assert ensembles.gain(task) == round_gain(state.medians, state.accepted_cohorts)
     assert ensemble in ensembles.all()
     assert ensembles.is_ensemble(ensemble.number)
     assert not ensembles.is_ensemble(tasks[0])
@@ -78,3 +82,11 @@ def test_a_sale_is_one_of_each_member(local_chain: LocalChain, ensemble: Ensembl
     assert ledger.shares.split(number, server.address) == (3, 0)
     assert ledger.shares.paid(tasks[0]) == before[0] + paid[0] + 2
     assert ledger.shares.paid(number) == 0
+
+
+@pytest.mark.parametrize(
+    ("medians", "accepted", "gain"),
+    [([5, -2, 8], 0b111, 3), ([5, -2, 8], 0b010, 0), ([5, -9, 1], 0b111, 0), ([7, 2], 0b01, 7), ([7], 0, 0)],
+)
+def test_a_round_s_gain_is_the_mean_of_accepted_cohorts(medians: list[int], accepted: int, gain: int) -> None:
+    assert round_gain(medians, accepted) == gain

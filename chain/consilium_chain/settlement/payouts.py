@@ -48,6 +48,14 @@ def ranking(medians: Sequence[int], floor: int) -> list[int]:
     return sorted(ranked, key=lambda cohort: (-medians[cohort], cohort))
 
 
+def round_gain(medians: Sequence[int], accepted: int) -> int:
+    """A settled round's improvement, in millionths of the metric: the mean of the accepted cohorts' medians, rounded
+    down; 0 unless it is positive (`Gains.sol`). `accepted`: bit map over cohorts.
+    """
+    found = [median for cohort, median in enumerate(medians) if accepted >> cohort & 1]
+    return max(0, sum(found)) // len(found) if found else 0
+
+
 def share(amount: int, part: int, whole: int) -> int:
     """`amount` times `part` of `whole`; 0 if `whole` is 0."""
     return amount * part // whole if whole else 0

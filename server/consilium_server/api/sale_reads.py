@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from consilium_chain.ledger.shares import WHOLE, pool_holder
-from consilium_chain.ledger.structs import Outcome, Role, members
+from consilium_chain.ledger.structs import Outcome, Role
+from consilium_chain.settlement.payouts import round_gain
 from consilium_chain.tasks.limits import MICRO
 from consilium_chain.tasks.sale_spec import SaleSpec
 from consilium_core.units import exact_tokens
@@ -162,15 +163,13 @@ def _terms(row: SaleTermsRow) -> SaleSpec:
 
 
 def _gains(at: At, tasks: Sequence[int]) -> dict[int, int]:
-    """As the dashboard's chart of a task's progress adds them up."""
     settled = select(OutcomeRow).where(
         OutcomeRow.task.in_(tasks), OutcomeRow.round > 0, OutcomeRow.outcome == Outcome.SETTLED
     )
-    found: defaultdict[int, float] = defaultdict(float)
+    found: defaultdict[int, int] = defaultdict(int)
     for one in at.db.scalars(settled):
-        accepted = [one.medians[cohort] for cohort in members(one.accepted) if cohort < len(one.medians)]
-        found[one.task] += sum(accepted) / len(accepted) if accepted else 0
-    return {task: round(gain) for task, gain in found.items()}
+        found[one.task] += round_gain(one.medians, one.accepted)
+    return dict(found)
 
 
 def offers_of(at: At, tasks: Sequence[int]) -> dict[int, list[sale_schemas.Offer]]:

@@ -35,7 +35,7 @@ class SoldModel(ApiModel):
     is_minted: bool = Field(description="true once its parts are minted, so that it can be sold")
     hospitals: int = Field(description="hospitals that joined")
     gain: Millionths | None = Field(
-        description="sum over all settled training rounds of the accepted cohorts' mean improvement; null before any"
+        description="improvement that voters measured, as an ensemble's contract counts it; null before a round"
     )
     epsilon: float | None = Field(description="the most privacy that the task may cost a row; null without a budget")
     offers: list[Offer] = Field(description=f"offers in effect, the cheapest first; {MOST_OFFERS} at most")
@@ -79,9 +79,7 @@ class ModelSales(SoldModel):
 class EnsembleMember(ApiModel):
     task: TaskNumber
     name: str | None = Field(description="name in the task file; null if the file is unknown or invalid")
-    gain: Amount = Field(
-        description="improvement that voters measured over all rounds, in millionths of the metric, exact"
-    )
+    gain: Amount = Field(description="improvement that voters measured in all rounds, in exact millionths")
     weight: Millionths = Field(description="its gain as a share of all members', rounded down")
 
 
