@@ -12,6 +12,7 @@ import pytest
 from browser_driver import Wallet, Watched, chromium, context_of, fresh_account
 from chain_driver import LocalChain
 from consilium_chain.artifacts.store import ArtifactStore
+from consilium_chain.ledger.ensembles import ENSEMBLES
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.rpc.connection import Connection
 from consilium_chain.tasks.money_spec import TOKEN
@@ -95,13 +96,15 @@ def test_a_buyer_finds_an_ensemble_buys_and_checks_a_prediction(shown: Shown, wa
     sold.seller.token.transfer(wallet.account.address, 10 * TOKEN)
     wallet.install(page)
     opened(shown, page, "/market")
-    row = page.get_by_role("table", name="Ensembles").get_by_role("row").filter(has_text="Ensemble 1")
+    own = sold.number - ENSEMBLES  # other files' ensembles may be on the same chain
+    link = page.get_by_role("link", name=f"Ensemble {own}", exact=True)
+    row = page.get_by_role("table", name="Ensembles").get_by_role("row").filter(has=link)
     for task, weight in zip(sold.tasks, ("75.00", "25.00"), strict=True):
         expect(row).to_contain_text(f"{task} ({weight}")
     fits(page)
     page.screenshot(path=tmp_path / "market.png", full_page=True)
-    row.get_by_role("link", name="Ensemble 1").click()
-    expect(page.get_by_role("heading", name="Ensemble 1")).to_be_visible()
+    link.click()
+    expect(page.get_by_role("heading", name=f"Ensemble {own}", exact=True)).to_be_visible()
     members = page.get_by_role("table", name="Members")
     expect(members.get_by_role("row").filter(has_text="75.00 %")).to_contain_text(f"{sold.tasks[0]}.")
     expect(page.get_by_role("table", name="Offers").get_by_role("row")).to_have_count(2)
@@ -125,7 +128,7 @@ def test_a_buyer_finds_an_ensemble_buys_and_checks_a_prediction(shown: Shown, wa
     shown.indexer.catch_up()
     opened(shown, page, "/market")
     page.reload()
-    sales = page.locator("tr", has_text="Ensemble 1").locator("[data-label='Predictions sold']")
+    sales = page.locator("tr").filter(has=link).locator("[data-label='Predictions sold']")
     expect(sales).to_have_text("1")
     with page.expect_download() as download:
         page.get_by_role("link", name="All ensembles as CSV").click()
