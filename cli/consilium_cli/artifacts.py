@@ -58,7 +58,9 @@ def fetch_command(
 
 @app.command("check")
 def check_command(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", exists=True, file_okay=False)],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", exists=True, file_okay=False, help="artifact stores")
+    ],
 ) -> None:
     """Checks every artifact in folders: its name is the hash of its bytes. Ends with exit code 1 if one differs."""
     found = [consilium.check_artifacts(folder) for folder in folders]

@@ -94,7 +94,7 @@ def till(
 
 @app.command("offers")
 def offers(
-    task: Annotated[int | None, typer.Argument(metavar="[TASK]", min=1)] = None,
+    task: Annotated[int | None, typer.Argument(metavar="[TASK]", min=1, help="of this task; else of all")] = None,
     rpc: RpcOption = LOCAL_RPC,
     address_book: AddressBookOption = LOCAL_ADDRESS_BOOK,
 ) -> None:
