@@ -37,7 +37,7 @@ from consilium_core.logs import log_to
 
 from consilium.artifacts import check_artifacts, fetch_artifacts, store_weights
 from consilium.chain import LocalChain, checked_address, deploy, fund_account
-from consilium.ensembles import EnsembleModel, Ensembles, ensembles, export_ensemble, is_ensemble
+from consilium.ensembling import EnsembleModel, Ensembles, ensembles, export_ensemble, is_ensemble
 from consilium.exporting import ExportedProgram, export
 from consilium.keys import change_password, new_key
 from consilium.lab import (
