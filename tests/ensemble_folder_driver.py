@@ -27,7 +27,7 @@ def chain_with(*ensembles: Ensemble) -> Ledger:
 
 
 def of_gains(*gains: int) -> Ensemble:
-    """Of the tasks 1, 2 and so on."""
+    """An ensemble of the tasks 1, 2 and so on."""
     return Ensemble(NUMBER, tuple(Member(task, gain) for task, gain in enumerate(gains, 1)))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from consilium_core.defaults import LOCAL_ADDRESS_BOOK, LOCAL_RPC
 
 from consilium.account import Account
+from consilium.model import predicted
 from consilium.sources import open_chain
 
 if TYPE_CHECKING:
@@ -114,14 +115,6 @@ class EnsembleModel:
 
         Raises DataError (RangeError), OperatorError (OutputTaken), ModelError (ModelNotInstalled).
         """
-        import pandas as pd
         from consilium_operators.ensembles.predictor import EnsemblePredictor
-        from consilium_operators.prediction_file import predictions, require_free
 
-        if output is not None:
-            require_free(Path(output))
-        predictor = EnsemblePredictor(self.details, clamp)
-        found = predictions(predictor, Path(rows), None if mapping is None else Path(mapping), id_column)
-        if output is not None:
-            found.write(Path(output))
-        return pd.DataFrame(found.rows, columns=found.columns)
+        return predicted(EnsemblePredictor(self.details, clamp), rows, mapping, id_column, output)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from consilium_chain.evaluations.report import EvaluationReport
     from consilium_operators.model_folder import SavedModel
     from consilium_operators.onnx_int8 import Quantised
+    from consilium_operators.prediction import Answering
 
 PORT = 8_600
 
@@ -144,7 +145,6 @@ class Model:
         from consilium_chain.tasks.questions import Segmentation
         from consilium_client.errors import DataError
         from consilium_operators.prediction import Predictor
-        from consilium_operators.prediction_file import predictions, require_free
 
         if output is not None and isinstance(self.details.spec.data.asked, Segmentation):
             from consilium_operators.mask_files import write_masks
@@ -153,12 +153,7 @@ class Model:
                 raise DataError("MappingInvalid", why="images have no columns; leave the mapping and the column out")
             masks = write_masks(Predictor(self.details, clamp), Path(rows), Path(output))
             return pd.DataFrame(masks.rows, columns=masks.columns)
-        if output is not None:
-            require_free(Path(output))
-        found = predictions(Predictor(self.details, clamp), Path(rows), _path(mapping), id_column)
-        if output is not None:
-            found.write(Path(output))
-        return pd.DataFrame(found.rows, columns=found.columns)
+        return predicted(Predictor(self.details, clamp), rows, mapping, id_column, output)
 
     def evaluate(
         self,
@@ -254,6 +249,21 @@ def export_hugging_face(folder: str | Path, output: str | Path, *, licence: str 
     from consilium_operators.hugging_face import export_hugging_face
 
     export_hugging_face(Path(folder), Path(output), licence)
+
+
+def predicted(
+    predictor: Answering, rows: str | Path, mapping: str | Path | None, id_column: str | None, output: str | Path | None
+) -> pd.DataFrame:
+    """The table of `Model.predict`. Raises DataError (RangeError), OperatorError (OutputTaken)."""
+    import pandas as pd
+    from consilium_operators.prediction_file import predictions, require_free
+
+    if output is not None:
+        require_free(Path(output))
+    found = predictions(predictor, Path(rows), _path(mapping), id_column)
+    if output is not None:
+        found.write(Path(output))
+    return pd.DataFrame(found.rows, columns=found.columns)
 
 
 def _path(given: str | Path | None) -> Path | None:

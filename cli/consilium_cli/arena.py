@@ -14,7 +14,6 @@ from consilium_cli.options import AddressBookOption, RpcOption, TaskArgument
 if TYPE_CHECKING:
     from consilium_operators.arena import Arena, Standing
 
-MILLIONTHS = 1_000_000
 ABSENT = "–"
 
 
@@ -45,7 +44,7 @@ def _show(found: Arena) -> None:
     now = "it has ended" if found.phase.name == "ENDED" else f"round {found.round} is {found.phase.name.lower()}"
     console.print(f"arena of task {found.task}: {played}; {now}")
     console.print(
-        f"A rank earns {found.decay:.0%} of the one before. An improvement below {found.floor / MILLIONTHS:g} has none."
+        f"A rank earns {found.decay:.0%} of the one before. An improvement below {found.least_improvement:g} has none."
     )
     if not found.trainers:
         console.print(f"no trainer has joined yet. Next: consilium operator watch {found.task}")
@@ -63,7 +62,7 @@ def _show(found: Arena) -> None:
 def _cell(result: Standing | None) -> str:
     if result is None:
         return ABSENT
-    return f"{result.rank or ABSENT}  {result.median / MILLIONTHS:+.4f}"
+    return f"{result.rank or ABSENT}  {result.improvement:+.4f}"
 
 
 def _content(found: Arena) -> dict[str, object]:
@@ -71,7 +70,7 @@ def _content(found: Arena) -> dict[str, object]:
     return {
         "task": found.task,
         "decay": found.decay,
-        "floor": found.floor / MILLIONTHS,
+        "floor": found.least_improvement,
         "phase": found.phase.name.lower(),
         "round": found.round,
         "rounds": found.rounds,
@@ -84,7 +83,7 @@ def _content(found: Arena) -> dict[str, object]:
                     {
                         "round": number,
                         "rank": result.rank,
-                        "improvement": result.median / MILLIONTHS,
+                        "improvement": result.improvement,
                         "earned": exact_tokens(result.reward),
                     }
                     for number, result in zip(found.settled, one.results, strict=True)

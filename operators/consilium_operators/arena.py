@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Outcome, Phase, RoundState, members
 from consilium_chain.settlement.payouts import BASIS_POINTS, ranking
+from consilium_chain.tasks.limits import MICRO
 
 from consilium_operators.errors import OperatorError
 
@@ -21,6 +22,11 @@ class Standing:
     median: int
     rank: int | None
     reward: int
+
+    @property
+    def improvement(self) -> float:
+        """The median in the metric's own unit."""
+        return self.median / MICRO
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,11 @@ class Arena:
     rounds: int
     settled: tuple[int, ...]
     trainers: tuple[Trainer, ...]
+
+    @property
+    def least_improvement(self) -> float:
+        """The floor in the metric's own unit."""
+        return self.floor / MICRO
 
 
 def arena_of(ledger: Ledger, task: int) -> Arena:

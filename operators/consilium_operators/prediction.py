@@ -56,7 +56,7 @@ class Answering(Protocol):
 
     @property
     def schema(self) -> DataSchema:
-        """Of the rows."""
+        """The schema of rows."""
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ class Answering(Protocol):
 
     @property
     def most_rows(self) -> int:
-        """At once."""
+        """The most rows of a request."""
 
     @property
     def about(self) -> Mapping[str, Any]:

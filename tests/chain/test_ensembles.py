@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from chain_driver import LocalChain, refused
-from consilium_chain.ledger.ensembles import ENSEMBLES, Ensemble, Member
+from consilium_chain.ledger.ensembles import ENSEMBLES, Ensemble, Member, is_ensemble
 from consilium_chain.settlement.payouts import round_gain
 from consilium_chain.tasks.money_spec import TOKEN
 from ensemble_driver import minted
@@ -36,9 +36,7 @@ def test_an_ensemble_has_its_members_weights(
         state = local_chain.treasury.tasks.round_state(task, 1)
         assert ensembles.gain(task) == round_gain(state.medians, state.accepted_cohorts)
     assert ensemble in ensembles.all()
-    assert ensembles.is_ensemble(ensemble.number)
-    assert not ensembles.is_ensemble(tasks[0])
-    assert not ensembles.is_ensemble(ENSEMBLES)
+    assert [is_ensemble(number) for number in (ensemble.number, tasks[0], ENSEMBLES)] == [True, False, False]
     assert ensembles.of(tasks[0]) is ensembles.of(2**200) is None
     assert not local_chain.treasury.shares.terms(ensemble.number)
 

@@ -7,24 +7,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import consilium
 import pytest
 from chain_driver import LocalChain
 from consilium_chain.errors import Refused
 from consilium_chain.ledger.channels import Voucher
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.shares import WHOLE
-from consilium_chain.ledger.structs import Phase, Role
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_server.database.engine import reading
 from consilium_server.database.sale_tables import SaleRow
 from consilium_server.index.indexer import Indexer
 from consilium_server.index.rebuilding import reindex
+from ensemble_driver import minted
 from index_driver import changeable_chain, mine_with_transactions
 from sqlalchemy import Engine, func, select
-from voter_driver import TASK, FiledTask
 
-SALE = "\n[sale]\nserver_percent = 20\noperator_percent = 10\ntrainers_percent = 55\nvoters_percent = 15\n"
 FOREVER = 2**40
 
 
@@ -33,7 +30,7 @@ class Sales:
 
     def __init__(self, chain: LocalChain, folder: Path, seed: int) -> None:
         self.chain, self.source = chain, random.Random(seed)
-        self.task = ended(chain, folder)
+        self.task = minted(chain, folder, server=20, score=40_000).task
         self.server, *self.buyers = [chain.funded() for _ in range(4)]
         self.operator = chain.treasury
 
@@ -88,18 +85,6 @@ class Sales:
 
     def _send(self, call: str, *arguments: Any) -> None:
         self.operator.contracts.model_shares.send(call, *arguments)
-
-
-def ended(chain: LocalChain, folder: Path) -> int:
-    chain.deployment.write(folder / "book.json")
-    task = FiledTask(chain, folder, TASK + SALE)
-    task.judges, task.voters = chain.staked(Role.VOTER, 1), 1
-    task.join(rows=[8]).first_round()
-    task.form().commit_all().publish()
-    task.draw().judge([[40_000]])
-    assert task.phase is Phase.ENDED
-    consilium.Shares(chain.node.url, folder / "book.json").mint(task.task, artifacts=[str(folder / "artifacts")])
-    return task.task
 
 
 @pytest.mark.parametrize("database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)], indirect=True)

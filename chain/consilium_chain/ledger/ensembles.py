@@ -58,11 +58,6 @@ class Ensembles:
     def __init__(self, contracts: Contracts) -> None:
         self._contracts, self._shares = contracts, contracts.model_shares
 
-    @staticmethod
-    def is_ensemble(number: int) -> bool:
-        """As the function of this module."""
-        return is_ensemble(number)
-
     def gain(self, task: int) -> int:
         """A task's, in millionths of its metric: final once its parts are minted, and 0 before their minting begins."""
         return int(self._shares.read("minting", task)[-1])

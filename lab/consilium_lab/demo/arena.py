@@ -58,7 +58,7 @@ def _round(network: Network, round_: int) -> dict[str, Any]:
     standings = [
         {
             "who": party.name if party else one.trainer,
-            "median": one.median / 1_000_000,
+            "median": one.improvement,
             "rank": at + 1 if at < len(due) else None,
             "share": float(parts[at]) if at < len(due) else 0.0,
             "due": str(due[at] if at < len(due) else 0),

@@ -93,12 +93,12 @@ class SavedEnsemble:
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """Of the members' answers; their sum is 1."""
+        """The weights of the members' answers; their sum is 1."""
         return self.index.ensemble.weights
 
     @property
     def schema(self) -> DataSchema:
-        """Of the rows, which all members read alike."""
+        """The schema of rows, which all members read alike."""
         return self.models[0].spec.data
 
     @property

@@ -11,8 +11,10 @@ from consilium_operators.prediction import Predictor
 
 
 def opened(folder: Path, clamp: bool = False) -> Predictor | EnsemblePredictor:
-    """Of a model's folder or of an ensemble's. Raises OperatorError (ModelFolderInvalid, LocalTensorsMissing),
-    EnsembleError (EnsembleFolderInvalid, MembersDiffer), ModelNotInstalled.
+    """The predictor of a model's folder or of an ensemble's.
+
+    Raises OperatorError (ModelFolderInvalid, LocalTensorsMissing), EnsembleError (EnsembleFolderInvalid,
+    MembersDiffer), ModelNotInstalled.
     """
     if (folder / ENSEMBLE).exists():
         return EnsemblePredictor(read_ensemble(folder), clamp)
