@@ -190,9 +190,17 @@ class LocalChain:
         found = (self.rpc("eth_getBlockByNumber", hex(block), True)["transactions"] for block in blocks)
         return sum(int(one["type"], 16) == 3 for block in found for one in block)
 
+    @property
+    def holders(self) -> set[str]:
+        """All who ever received tokens, but the contracts: also accounts of other files, buyers and tills."""
+        transfers = self.treasury.contracts.token.contract.events.Transfer.get_logs(from_block=0)
+        return {transfer["args"]["to"] for transfer in transfers} - {
+            self.deployment.staking, self.deployment.tasks, self.deployment.model_shares,
+        }  # fmt: skip
+
     def unaccounted(self) -> int:
         """Tokens minted minus all that are anywhere, or were burnt: 0."""
-        return take_stock(self.treasury, SUPPLY, self.accounts).difference
+        return take_stock(self.treasury, SUPPLY, self.holders).difference
 
 
 class OtherContracts(LocalChain):

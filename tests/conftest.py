@@ -37,46 +37,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
-# A file's tests begin on a new chain where the last one has more blocks. anvil mines four empty ones a second, and all
-# of it grows with them: after 12,000 it takes a ninth of a core while nobody asks it for anything, and has written
-# 18 GB of states. What reads all accounts and all tasks (`unaccounted`) also reads those of every file before.
-LONG_CHAIN = 400  # blocks
-# Files pass time on the chain, and the next file finds it ahead of this machine's clock. It always is: else a test that
-# trusts this clock fails in some orders only.
+# A chain's time runs ahead of this machine's clock, as any chain's may: what trusts this clock fails.
 AHEAD = 40 * 24 * 3_600  # seconds
 
 
-class SharedChain:
-    """The chain of the files that one process tests, one after the other."""
-
-    def __init__(self) -> None:
-        self._chain: LocalChain | None = None
-
-    def of_next_file(self) -> LocalChain:
-        if self._chain is not None and self._chain.treasury.connection.blocks.number() > LONG_CHAIN:
-            self.end()
-        if self._chain is None:
-            self._chain = LocalChain()
-            self._chain.pass_time(AHEAD)
-        return self._chain
-
-    def end(self) -> None:
-        if self._chain is not None:
-            self._chain.node.stop()
-            self._chain = None
-
-
-@pytest.fixture(scope="session")
-def chain_of_files() -> Iterator[SharedChain]:
-    chain = SharedChain()
-    yield chain
-    chain.end()
+@pytest.fixture(scope="module")
+def local_chain() -> Iterator[LocalChain]:
+    """A local node with the contracts deployed, for the tests of one file: no file finds what another left there."""
+    with LocalChain() as chain:
+        chain.pass_time(AHEAD)
+        yield chain
 
 
 @pytest.fixture(scope="module")
-def local_chain(chain_of_files: SharedChain) -> LocalChain:
-    """A local node with the contracts deployed, shared by a file's tests, and with other files while it is short."""
-    return chain_of_files.of_next_file()
+def chain_of_now() -> Iterator[LocalChain]:
+    """The same at this machine's time, for buyers: they sign until a time of their own clock."""
+    with LocalChain() as chain:
+        yield chain
 
 
 @pytest.fixture(scope="session")

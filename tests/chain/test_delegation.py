@@ -7,7 +7,7 @@ from chain_driver import BOND, LocalChain, TaskDriver, refused
 from consilium_chain.deploying.address_book import LOCAL_UNBONDING, LOCAL_VESTING, SUPPLY
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
-from consilium_chain.settlement.accounting import Books, take_stock, worths
+from consilium_chain.settlement.accounting import take_stock, worths
 from consilium_chain.tasks.money_spec import TOKEN
 
 BACKING = 3 * BOND
@@ -28,10 +28,6 @@ def shares_of(delegator: Ledger, node: Ledger, role: Role) -> tuple[int, int]:
         delegator.contracts.staking.contract.functions.positionOf(delegator.address, node.address, role)
     )
     return int(shares), int(amount)
-
-
-def books(chain: LocalChain) -> Books:
-    return take_stock(chain.treasury, SUPPLY, chain.accounts)
 
 
 def test_delegator_shares_rewards_and_slashes_pro_rata(local_chain: LocalChain) -> None:
@@ -62,12 +58,12 @@ def test_delegator_shares_rewards_and_slashes_pro_rata(local_chain: LocalChain) 
     expected = BACKING * (stakes[bad.address] - slashed["amount"]) // stakes[bad.address]
     # A unit less for each division: at delegation where a share is worth less than one, and at the slash.
     assert expected - 2 <= left <= expected
-    assert books(local_chain).difference == 0
+    assert local_chain.unaccounted() == 0
 
     wallet = backer.token.balance(backer.address)
     backer.connection.transactions.send(backer.contracts.staking.contract.functions.claim(good.address, Role.HOSPITAL))
     assert backer.token.balance(backer.address) == wallet + claimable
-    assert books(local_chain).difference == 0
+    assert local_chain.unaccounted() == 0
 
 
 def test_delegator_leaves_with_its_stake_after_unbonding(local_chain: LocalChain) -> None:
@@ -87,7 +83,7 @@ def test_delegator_leaves_with_its_stake_after_unbonding(local_chain: LocalChain
     local_chain.pass_time(LOCAL_UNBONDING)
     backer.connection.transactions.send(staking.withdraw(0))
     assert backer.token.balance(backer.address) == before
-    assert books(local_chain).difference == 0
+    assert local_chain.unaccounted() == 0
 
 
 def test_delegate_refuses_who_is_no_node(local_chain: LocalChain) -> None:
@@ -102,7 +98,7 @@ def test_stake_registers_once_and_tops_up(local_chain: LocalChain, role: Role) -
     for wanted in (0, BOND, BOND, 2 * BOND):
         node.staking.stake(role, wanted)
         assert node.staking.stake_of(node.address, role).free == wanted
-    assert books(local_chain).difference == 0
+    assert local_chain.unaccounted() == 0
 
 
 def test_take_stock_tells_what_is_missing() -> None:
@@ -116,4 +112,4 @@ def test_take_stock_tells_what_is_missing() -> None:
         stranger.connection.transactions.send(
             stranger.contracts.token.contract.functions.transfer(stranger.deployment.staking, 10**6)
         )
-        assert books(chain).difference == 10**6
+        assert chain.unaccounted() == 10**6

@@ -112,15 +112,8 @@ def parts_of(amount: int) -> tuple[list[int], list[int]]:
 
 
 @pytest.fixture(scope="module")
-def local_chain() -> Iterator[LocalChain]:
-    """Its own: buyers sign until a time of their own clock, and other files' chains run ahead of it."""
-    with LocalChain() as chain:
-        yield chain
-
-
-@pytest.fixture(scope="module")
-def sold(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sold]:
-    found = Sold(local_chain, tmp_path_factory.mktemp("ensemble"))
+def sold(chain_of_now: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sold]:
+    found = Sold(chain_of_now, tmp_path_factory.mktemp("ensemble"))
     yield found
     found.server.stop()
 

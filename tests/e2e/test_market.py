@@ -87,15 +87,8 @@ def ledger_of(buyer: Buyer) -> Ledger:
 
 
 @pytest.fixture(scope="module")
-def local_chain() -> Iterator[LocalChain]:
-    """Its own: buyers sign until a time of their own clock, and other files' chains run ahead of it."""
-    with LocalChain() as chain:
-        yield chain
-
-
-@pytest.fixture(scope="module")
-def sold(local_chain: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sold]:
-    found = Sold(local_chain, tmp_path_factory.mktemp("market"))
+def sold(chain_of_now: LocalChain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sold]:
+    found = Sold(chain_of_now, tmp_path_factory.mktemp("market"))
     yield found
     for buyer in found.buyers:
         buyer.__exit__()

@@ -543,7 +543,7 @@ class Rehearsal:
 
     def books(self) -> dict[str, str]:
         found = take_stock(self.watcher, SUPPLY, [account.address for account in self.accounts.values()])
-        parts = ("wallets", "staked", "rewards", "rounding", "pools", "refunds", "burnt", "difference")
+        parts = ("wallets", "staked", "rewards", "rounding", "pools", "refunds", "sales", "burnt", "difference")
         return {name: str(getattr(found, name)) for name in parts}
 
     def rounds_over(self) -> list[dict[str, Any]]:

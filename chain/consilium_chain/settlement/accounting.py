@@ -12,7 +12,7 @@ from consilium_chain.ledger.structs import Role
 @dataclass(frozen=True)
 class Books:
     """Amounts at one block. `rounding`: Staking's surplus over its debts, less than two units for each node and
-    delegation, which is paid out later.
+    delegation, which is paid out later. `sales`: in ModelShares, as buyers' deposits and holders' unclaimed pay.
     """
 
     minted: int
@@ -22,12 +22,13 @@ class Books:
     rounding: int
     pools: int
     refunds: int
+    sales: int
     burnt: int
 
     @property
     def held(self) -> int:
-        parts = (self.wallets, self.staked, self.rewards, self.rounding, self.pools, self.refunds, self.burnt)
-        return sum(parts)
+        kept = self.wallets + self.staked + self.rewards + self.rounding + self.pools + self.refunds + self.sales
+        return kept + self.burnt
 
     @property
     def difference(self) -> int:
@@ -61,6 +62,7 @@ def take_stock(ledger: Ledger, minted: int, accounts: Iterable[str]) -> Books:
         rounding=beyond if 0 <= beyond <= 2 * (len(nodes) + len(positions)) else 0,
         pools=sum(ledger.tasks.state(task, block).pool_left for task in tasks),
         refunds=ledger.tasks.total_refundable(block),
+        sales=ledger.token.balance(ledger.deployment.model_shares, block),
         burnt=burnt,
     )
 
