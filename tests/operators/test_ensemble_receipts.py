@@ -16,7 +16,7 @@ from consilium_operators.market.desk import answer_of
 from consilium_operators.market.receipts import check_receipt
 from consilium_operators.model_server import description
 from consilium_operators.prediction import Answering, Predictor
-from ensemble_folder_driver import NUMBER, exported
+from ensemble_folder_driver import NUMBER, TEXTS, exported
 from model_driver import TABLE
 from test_receipts import MESSAGES, ROWS, failed, signed_by
 
@@ -68,6 +68,14 @@ def test_a_server_that_runs_one_member_alone_is_found(saved: SavedEnsemble, hone
         alone = Predictor(model)
         assert found(honest, alone) == {"predictions", "fingerprint"}
         assert found(honest, alone, alone.sha256) == CHECKS
+
+
+def test_texts_are_answered_and_checked_without_a_graph(tmp_path: Path) -> None:
+    saved = read_ensemble(exported(tmp_path, TEXTS, GAINS[:2]))
+    honest, rows = EnsemblePredictor(saved), json.dumps({"rows": [{"text": "rain until noon"}, {"text": "Dear John"}]})
+    for by, wrong in ((honest, set()), (Predictor(saved.models[0]), {"predictions", "fingerprint"})):
+        bought = signed_by(honest.sha256, rows.encode(), answer_of(by, rows.encode()))
+        assert failed(check_receipt(bought, MESSAGES, honest)) == wrong
 
 
 def test_another_weight_is_found(saved: SavedEnsemble, honest: EnsemblePredictor) -> None:
