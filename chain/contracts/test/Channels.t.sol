@@ -53,21 +53,51 @@ contract ChannelsTest is ChannelsFixture {
     }
 
     /// @dev Twice in one call.
-    function test_redeem_refusesTheSameVoucherTwice() public {
+    function test_redeem_paysTheSameVoucherOnce() public {
         IChannels.Voucher[] memory vouchers = new IChannels.Voucher[](2);
         (vouchers[0], vouchers[1]) = (_voucher(0, 400), _voucher(0, 400));
+        (uint256 amount,) = modelShares.redeem(id, SERVER, vouchers);
+        vm.assertEq(amount, 400);
         vm.expectRevert(abi.encodeWithSelector(IChannels.VoucherSpent.selector, _buyer(0), 400, 400));
         modelShares.redeem(id, SERVER, vouchers);
     }
 
-    /// @dev One bad voucher refuses all, so a server pays for no call that moves nothing.
-    function test_redeem_refusesAllForOne() public {
-        _deposit(1, 100);
-        IChannels.Voucher[] memory vouchers = new IChannels.Voucher[](2);
-        (vouchers[0], vouchers[1]) = (_voucher(1, 100), _voucher(0, 1_001));
-        vm.expectRevert(abi.encodeWithSelector(IChannels.DepositTooSmall.selector, _buyer(0), 1_001, 1_000));
+    /// @dev A buyer redeems, withdraws, or lets a voucher expire just before the server's transaction.
+    function test_redeem_movesTheRestIfOneIsWorthless() public {
+        IChannels.Voucher[] memory vouchers = _three();
+        (vouchers[1], vouchers[2]) = (_voucher(1, 20, uint64(block.timestamp)), _voucher(2, 101));
+        modelShares.redeem(id, SERVER, _only(vouchers[0]));
+        vm.warp(block.timestamp + 1);
+        uint256 before = modelShares.paid(id);
+        vm.expectRevert(abi.encodeWithSelector(IChannels.VoucherSpent.selector, _buyer(0), 30, 30));
         modelShares.redeem(id, SERVER, vouchers);
+        vouchers[2] = _voucher(2, 100);
+        (uint256 amount, uint256 fee) = modelShares.redeem(id, SERVER, vouchers);
+        vm.assertEq(amount, 100);
+        vm.assertEq(modelShares.paid(id), before + 100 - fee);
         vm.assertEq(modelShares.channel(id, SERVER, _buyer(1)).redeemed, 0);
+    }
+
+    /// @dev No honest server has one.
+    function test_redeem_refusesAllForAForgedOne() public {
+        IChannels.Voucher[] memory vouchers = _three();
+        vouchers[1].amount += 1;
+        vm.expectPartialRevert(IChannels.VoucherForged.selector);
+        modelShares.redeem(id, SERVER, vouchers);
+        vm.assertEq(modelShares.channel(id, SERVER, _buyer(0)).redeemed, 0);
+    }
+
+    function test_redeem_refusesMoreThanTheDeposit() public {
+        IChannels.Voucher[] memory more = _only(_voucher(0, 1_001));
+        vm.expectRevert(abi.encodeWithSelector(IChannels.DepositTooSmall.selector, _buyer(0), 1_001, 1_000));
+        modelShares.redeem(id, SERVER, more);
+    }
+
+    function _three() private returns (IChannels.Voucher[] memory vouchers) {
+        _deposit(1, 100);
+        _deposit(2, 100);
+        vouchers = new IChannels.Voucher[](3);
+        (vouchers[0], vouchers[1], vouchers[2]) = (_voucher(0, 30), _voucher(1, 20), _voucher(2, 100));
     }
 
     function test_redeem_refusesExpiredVouchers() public {

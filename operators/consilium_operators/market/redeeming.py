@@ -33,7 +33,7 @@ def due(vouchers: Sequence[tuple[Voucher, Channel]], now: int, least: int) -> li
     """The vouchers to redeem now: all, if together they bring `least`, or if those whose end is near bring a tenth of
     it; else none. So nobody can make a server pay more gas than it is worth.
 
-    A voucher that the contract would refuse is left out, since one would refuse all.
+    A voucher that would move nothing is left out.
     """
     found, total, urgent = [], 0, 0
     for voucher, channel in vouchers:

@@ -76,7 +76,8 @@ interface IChannels {
         Authorization calldata authorization
     ) external;
     /// @notice Redeems vouchers of a server's buyers: the server gets its percent of the sum, rounded down, and the holders
-    ///         of the task's parts the rest. Anyone may call. One bad voucher refuses all.
+    ///         of the task's parts the rest. Anyone may call. A voucher that is spent or expired, or exceeds its deposit,
+    ///         moves nothing; if none moves anything, the first one's error is given. A forged one refuses all.
     function redeem(uint256 taskId, address server, Voucher[] calldata vouchers)
         external
         returns (uint256 amount, uint256 fee);

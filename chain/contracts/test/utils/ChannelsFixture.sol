@@ -41,7 +41,10 @@ abstract contract ChannelsFixture is SharesFixture {
 
     /// @dev A good voucher for the server `SERVER` and the task `id`.
     function _voucher(uint256 i, uint256 amount) internal view returns (IChannels.Voucher memory) {
-        uint64 time = uint64(block.timestamp + 1 days);
+        return _voucher(i, amount, uint64(block.timestamp + 1 days));
+    }
+
+    function _voucher(uint256 i, uint256 amount, uint64 time) internal view returns (IChannels.Voucher memory) {
         bytes32 digest = _digest(block.chainid, address(modelShares), id, SERVER, _buyer(i), amount, time);
         return IChannels.Voucher(_buyer(i), uint96(amount), time, _signed(KEY + i, digest));
     }

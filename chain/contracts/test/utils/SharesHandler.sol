@@ -117,13 +117,17 @@ contract SharesHandler is EnsemblesFixture {
         inChannels += amount;
     }
 
-    /// @dev By part of a deposit, or all; and once more, which is refused.
+    /// @dev By part of a deposit, or all, beside another buyer's voucher of more than its deposit, and the same once more.
+    ///      All three again are refused.
     function redeems(uint256 which, uint256 who, uint256 amount) external {
         (id, who) = (_number(which), who % BUYERS);
         IChannels.Channel memory own = modelShares.channel(id, SERVER, _buyer(who));
         if (own.deposited == own.redeemed) return;
         uint256 owed = own.redeemed + 1 + amount % (own.deposited - own.redeemed);
-        IChannels.Voucher[] memory vouchers = _only(_voucher(who, owed));
+        uint256 other = (who + 1) % BUYERS;
+        IChannels.Voucher[] memory vouchers = new IChannels.Voucher[](3);
+        vouchers[0] = _voucher(other, uint256(modelShares.channel(id, SERVER, _buyer(other)).deposited) + 1);
+        (vouchers[1], vouchers[2]) = (_voucher(who, owed), _voucher(who, owed));
         uint256 before = token.balanceOf(SERVER);
         (uint256 moved, uint256 fee) = modelShares.redeem(id, SERVER, vouchers);
         vm.assertEq(moved, owed - own.redeemed);
