@@ -25,7 +25,7 @@ RpcOption = Annotated[
 AddressBookOption = Annotated[Path, typer.Option(help="file with the contracts' addresses, JSON")]
 
 KeystoreOption = Annotated[
-    Path | None, typer.Option(help="encrypted key file of the operator's account; not needed on the local chain")
+    Path | None, typer.Option(help="encrypted key file of the account to use; not needed on the local chain")
 ]
 PasswordFileOption = Annotated[Path | None, typer.Option(help="file with the key file's password, mode 600")]
 
