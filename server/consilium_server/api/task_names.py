@@ -1,8 +1,9 @@
-"""Names of all tasks, cached, for the search."""
+"""Names of all tasks, and members of all ensembles, cached, for the search."""
 
 from __future__ import annotations
 
 import threading
+from itertools import groupby
 from typing import NamedTuple
 
 from consilium_chain.errors import SpecInvalid
@@ -12,6 +13,7 @@ from pydantic import BaseModel
 from sqlalchemy import select
 
 from consilium_server.api.reading import At
+from consilium_server.database.sale_tables import MemberRow
 from consilium_server.database.tables import Spec, TaskRow
 
 FILES_AT_ONCE = 200
@@ -29,19 +31,34 @@ class TaskName(NamedTuple):
     words: str
 
 
+class MemberNames(NamedTuple):
+    """An ensemble's members, by task."""
+
+    ensemble: int
+    members: tuple[TaskName, ...]
+
+
+class Names(NamedTuple):
+    """The latest task and the latest ensemble come first."""
+
+    tasks: list[TaskName]
+    ensembles: list[MemberNames]
+
+
 class TaskNames:
-    """Names of all tasks at the latest state, the latest task first. Each task file is read once."""
+    """Names of all tasks and of ensembles' members at the latest state. Each task file is read once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._state = ""
         self._of_file: dict[bytes, str | None] = {}
-        self._names: list[TaskName] = []
+        self._names = Names([], [])
 
-    def at(self, at: At) -> list[TaskName]:
+    def at(self, at: At) -> Names:
         with self._lock:  # also while reading, so that a new state is read once
             if self._state != at.head.state:
-                self._names, self._state = self._read(at), at.head.state
+                tasks = self._read(at)
+                self._names, self._state = Names(tasks, _ensembles(at, tasks)), at.head.state
             return self._names
 
     def _read(self, at: At) -> list[TaskName]:
@@ -52,6 +69,16 @@ class TaskNames:
             self._of_file |= {digest: _name_of(text) for digest, text in at.db.execute(files)}
         named = [(row.task, self._of_file.get(row.spec_hash)) for row in rows]
         return [TaskName(task, name, (name or "").casefold()) for task, name in named]
+
+
+def _ensembles(at: At, tasks: list[TaskName]) -> list[MemberNames]:
+    named = {one.task: one for one in tasks}
+    query = select(MemberRow.ensemble, MemberRow.task).order_by(MemberRow.ensemble.desc(), MemberRow.task)
+    found = groupby(at.db.execute(query), key=lambda row: int(row.ensemble))
+    return [
+        MemberNames(ensemble, tuple(named.get(row.task) or TaskName(row.task, None, "") for row in rows))
+        for ensemble, rows in found
+    ]
 
 
 def _name_of(text: str) -> str | None:
