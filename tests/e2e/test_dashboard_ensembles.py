@@ -169,6 +169,7 @@ def test_a_members_name_leads_to_sales_by_day_and_back_to_the_member(
     expect(own.locator("[data-label=Weight]")).to_have_text("75.00 %")
     expect(page).to_have_url(f"{shown.url}/#/models/{first}")
     expect(page.locator(".loading")).to_have_count(0)
+    expect(page.get_by_text("Predictions sold by day")).to_have_count(0)  # each was the ensemble's
     fits(page)
     page.screenshot(path=tmp_path / "member.png", full_page=True)
     link.click()

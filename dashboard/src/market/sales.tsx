@@ -12,9 +12,9 @@ import { EnsembleLink } from './offers'
 
 const words = say.market
 
-/** Nothing before the first sale. */
+/** Nothing before the first prediction: a model that ensembles alone sell has payments, and no predictions of its own. */
 export function SalesByDay({ of }: { of: readonly Schemas['SoldDay'][] }) {
-  if (of.length === 0) return null
+  if (!of.at(-1)?.predictions) return null
   return (
     <Card title={words.byDay}>
       <SalesChart of={of} />

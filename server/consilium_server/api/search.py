@@ -18,7 +18,7 @@ from consilium_server.api.problems import documented
 from consilium_server.api.reading import At, at_head
 from consilium_server.api.routing import Shared
 from consilium_server.api.schemas import Account, ApiModel, RoleName
-from consilium_server.api.task_names import MemberNames, Names, TaskName
+from consilium_server.api.task_names import Names, TaskName
 from consilium_server.database.tables import EventRow, ProfileRow
 from consilium_server.verified_names import names_with
 
@@ -74,10 +74,10 @@ def _hits(at: At, service: Service, words: str) -> Iterator[Hit]:
         return _transactions(at, words)
     if _ADDRESS.fullmatch(words):
         return _accounts(at, service, words)
-    return _once(chain(
-        _numbered(service.names.at(at), words), islice(_profiles(at, words), MOST_OF_A_KIND),
-        islice(_with_members(service.names.at(at), words), MOST_OF_A_KIND), _named(service.names.at(at), words),
-    ))  # fmt: skip
+    names = service.names.at(at)
+    first = [*_numbered(names, words), *islice(_profiles(at, words), MOST_OF_A_KIND)]
+    last = list(islice(_with_members(names, words), MOST_OF_A_KIND))
+    return _once(chain(first, islice(_named(names, words), MOST_HITS - len(first) - len(last)), last))
 
 
 def _once(hits: Iterable[Hit]) -> Iterator[Hit]:
@@ -92,27 +92,33 @@ def _once(hits: Iterable[Hit]) -> Iterator[Hit]:
 
 def _numbered(names: Names, words: str) -> Iterator[Hit]:
     number = words.removeprefix("#")
-    yield from (_task(one) for one in names.tasks if str(one.task) == number)
+    yield from (_task(one) for one in names.tasks.values() if str(one.task) == number)
     if found := _ENSEMBLE.fullmatch(words):
-        numbers = (found[1], str(ENSEMBLES + int(found[1])))
-        yield from (_ensemble(one, words) for one in names.ensembles if str(one.ensemble) in numbers)
+        for one in (int(found[1]), ENSEMBLES + int(found[1])):
+            if one in names.ensembles:
+                yield _ensemble(names, one, words)
 
 
 def _named(names: Names, words: str) -> Iterator[Hit]:
-    return (_task(one) for one in names.tasks if words in one.words)
+    return (_task(one) for one in names.tasks.values() if words in one.words)
 
 
 def _with_members(names: Names, words: str) -> Iterator[Hit]:
-    return (_ensemble(one, words) for one in names.ensembles if any(words in member.words for member in one.members))
+    named = {one.task for one in names.tasks.values() if words in one.words}
+    if named:
+        for one, members in names.ensembles.items():
+            if not named.isdisjoint(members):
+                yield _ensemble(names, one, words)
 
 
 def _task(of: TaskName) -> Hit:
     return Hit(kind="task", task=of.task, name=of.name)
 
 
-def _ensemble(of: MemberNames, words: str) -> Hit:
-    shown = next((one for one in of.members if words in one.words), of.members[0])
-    return Hit(kind="ensemble", ensemble=of.ensemble, name=shown.name)
+def _ensemble(names: Names, number: int, words: str) -> Hit:
+    members = [names.tasks[one] for one in names.ensembles[number] if one in names.tasks]
+    shown = min(members, key=lambda one: words not in one.words, default=None)
+    return Hit(kind="ensemble", ensemble=number, name=shown.name if shown else None)
 
 
 def _transactions(at: At, words: str) -> Iterator[Hit]:
