@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { digestOf, isEnsemble, mixed, orderOf, weightsOf } from '../src/lib/ensembles'
+import { digestOf, isEnsemble, mixed, orderOf, weightIn, weightsOf } from '../src/lib/ensembles'
 
 const NUMBER = 2 ** 48 + 3
 
@@ -25,4 +25,13 @@ test('answers are weighed by gains', () => {
   const second = [[0.1, 0.9], [0, 1]] // prettier-ignore
   expect(mixed(weights, [first, second])).toEqual([[0.4, 0.6], [0.75, 0.25]]) // prettier-ignore
   expect(mixed(weights, [first, [[0.1, 0.9]]])[1]).toEqual([NaN, NaN]) // a member without an answer
+})
+
+test('a weight is that of the task, not of another place or number', () => {
+  const members = [
+    { task: 7, weight: 750_000 },
+    { task: 70, weight: 250_000 },
+  ]
+  expect([7, 70, 0, 1, 2 ** 53].map((task) => weightIn(members, task))).toEqual([750_000, 250_000, 0, 0, 0])
+  expect(weightIn([], 7)).toBe(0)
 })

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +28,11 @@ from dashboard_driver import NEEDED, connect, violations
 from playwright.sync_api import Locator, Page, expect
 from served_app import served
 from test_ensembles_sold import PRICE, Sold
+from voter_driver import TASK
 
 pytestmark = NEEDED
+DAY = 86_400  # seconds
+NAME = str(tomllib.loads(TASK)["name"])  # of both members
 
 
 @dataclass
@@ -133,6 +137,43 @@ def test_a_buyer_finds_an_ensemble_buys_and_checks_a_prediction(shown: Shown, wa
     with page.expect_download() as download:
         page.get_by_role("link", name="All ensembles as CSV").click()
     assert f",{sold.tasks[0]} {sold.tasks[1]}," in download.value.path().read_text()
+
+
+def test_a_members_name_leads_to_sales_by_day_and_back_to_the_member(
+    shown: Shown, watched: Watched, tmp_path: Path
+) -> None:
+    page, sold, (first, _) = watched.page, shown.sold, shown.sold.tasks
+    shares, seller = sold.seller.shares, sold.seller
+    for _ in range(2):
+        sold.chain.pass_time(DAY)
+        seller.token.transfer(shares.till_of(sold.number, seller.address), 3 * PRICE)
+        shares.split(sold.number, seller.address)
+    shown.indexer.catch_up()
+    opened(shown, page, "/search")
+    link = page.get_by_role("link", name=f"Ensemble {sold.number - ENSEMBLES}", exact=True)
+    for text in (str(sold.number), NAME):
+        page.get_by_role("searchbox").fill(text)
+        expect(page.locator(".hits li").filter(has=link)).to_contain_text(f"with {NAME}")
+    fits(page)
+    link.click()
+
+    chart = page.get_by_role("figure", name="Predictions sold by day")
+    chart.get_by_text("Show as a table").click()
+    *_, before, after = chart.locator("td[data-label='Predictions sold']").all_inner_texts()
+    assert int(after) - int(before) == 3
+    fits(page)
+    page.screenshot(path=tmp_path / "sales.png", full_page=True)
+
+    page.get_by_role("table", name="Members").get_by_role("link").first.click()
+    own = page.get_by_role("table", name="Ensembles with this model").get_by_role("row").filter(has=link)
+    expect(own.locator("[data-label=Weight]")).to_have_text("75.00 %")
+    expect(page).to_have_url(f"{shown.url}/#/models/{first}")
+    expect(page.locator(".loading")).to_have_count(0)
+    expect(page.get_by_text("Predictions sold by day")).to_have_count(0)  # each was the ensemble's
+    fits(page)
+    page.screenshot(path=tmp_path / "member.png", full_page=True)
+    link.click()
+    expect(page).to_have_url(f"{shown.url}/#/ensembles/{sold.number}")
 
 
 def test_an_unknown_ensemble_has_no_page(shown: Shown, watched: Watched) -> None:

@@ -143,6 +143,10 @@ def test_a_sale_of_an_ensemble_counts_once_and_pays_each_member(market: Market, 
         ]  # fmt: skip
         assert (found["sold"], found["sales"], found["predictions"], found["buyers"]) == ("1013", 2, 101, 1)
         assert [(one["server"], one["price"]) for one in found["offers"]] == [(server.address, "10")]
+        assert [(one["sold"], one["predictions"]) for one in found["days"]][-1] == ("1013", 101)
+        for task in (first, second):
+            of_member = client.get("/v1/ensembles", params={"member": task}).json()["items"]
+            assert [one["number"] for one in of_member] == [number]
         own, other = (client.get(f"/v1/models/{task}").json() for task in (first, second))
         assert (own["sold"], own["predictions"], own["sales"], own["buyers"]) == (str(150 + 802 + 8), 15, 4, 1)
         assert (other["sold"], other["predictions"], other["sales"]) == (str(201 + 2), 0, 2)

@@ -153,6 +153,12 @@ export const ensembles = (query: Query<'/v1/ensembles'>) =>
     api.GET('/v1/ensembles', { params: { query: { ...query, ...cursor } }, signal }),
   )
 
+/** The ensembles that a task is a member of. */
+export const ensemblesOf = (task: number) =>
+  list(['task', task, 'ensembles'], (cursor, signal) =>
+    api.GET('/v1/ensembles', { params: { query: { member: task, limit: 25, ...cursor } }, signal }),
+  )
+
 export const ensemble = (number: number) =>
   single(['task', number, 'ensemble'], (signal) =>
     api.GET('/v1/ensembles/{number}', { params: { path: { number } }, signal }),

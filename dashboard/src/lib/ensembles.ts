@@ -29,6 +29,11 @@ export function weightsOf(gains: readonly string[]): number[] {
   return gains.map((gain) => Number(BigInt(gain)) / Number(total))
 }
 
+/** A task's weight among the members, in millionths; 0 if it is none of them. */
+export function weightIn(members: readonly { task: number; weight: number }[], task: number): number {
+  return members.find((one) => one.task === task)?.weight ?? 0
+}
+
 /** Answers (members, rows, answers) -> their weighted sum (rows, answers). */
 export function mixed(weights: readonly number[], answers: readonly (readonly (readonly number[])[])[]): number[][] {
   const [first = []] = answers

@@ -6,6 +6,7 @@ import { formatMillionths, formatScore, formatWhole } from '../lib/amounts'
 import { orderOf } from '../lib/ensembles'
 import { questionOf } from '../lib/question'
 import { Offers, ToBuy, ToCheck } from '../market/offers'
+import { SalesByDay } from '../market/sales'
 import { Crumbs, Figure, Page, Tokens } from '../parts/basics'
 import { Loaded } from '../parts/query'
 import { TableCard } from '../parts/table'
@@ -39,6 +40,7 @@ export default function Ensemble() {
             ]}
           />
           <Offers of={found} />
+          <SalesByDay of={found.days} />
           <ToBuy number={number} offers={found.offers} />
           <ToCheck />
         </Page>

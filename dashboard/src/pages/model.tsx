@@ -7,13 +7,14 @@ import { rounds, soldModel, task as taskOf } from '../api/queries'
 import { formatMillionths, formatWhole } from '../lib/amounts'
 import { questionOf } from '../lib/question'
 import { Account, Card, Crumbs, Facts, Figure, Loading, Notice, Page, Tokens } from '../parts/basics'
-import { ChartRoom, ProgressChart, SalesChart } from '../parts/charts'
+import { ChartRoom, ProgressChart } from '../parts/charts'
 import { Command } from '../parts/command'
 import { Loaded } from '../parts/query'
 import { Quality } from '../parts/quality'
 import { TableCard } from '../parts/table'
 import * as say from '../strings'
 import { Offers, ToBuy, ToCheck } from '../market/offers'
+import { InEnsembles, SalesByDay } from '../market/sales'
 import { Price } from './market'
 import Missing from './missing'
 
@@ -133,11 +134,8 @@ function Sales({ of: model }: { of: Schemas['ModelSales'] }) {
           </a>
         </p>
       </TableCard>
-      {model.days.length > 0 && (
-        <Card title={words.byDay}>
-          <SalesChart of={model.days} />
-        </Card>
-      )}
+      <InEnsembles task={model.task} />
+      <SalesByDay of={model.days} />
     </>
   )
 }

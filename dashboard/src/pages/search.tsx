@@ -3,6 +3,7 @@ import { useEffect, useState } from 'react'
 import { useSearchParams } from 'react-router'
 import type { Schemas } from '../api/client'
 import { found } from '../api/queries'
+import { EnsembleLink } from '../market/offers'
 import { Account, Fault, Page, TaskLink } from '../parts/basics'
 import { NamedTask } from '../parts/tasks'
 import * as say from '../strings'
@@ -50,7 +51,7 @@ function Found({ text }: { text: string }) {
       {items && items.length > 0 && (
         <ul className="card hits">
           {items.map((hit) => (
-            <li key={`${hit.kind} ${hit.task ?? ''} ${hit.account ?? ''} ${hit.role ?? ''}`}>
+            <li key={`${hit.kind} ${hit.task ?? ''} ${hit.ensemble ?? ''} ${hit.account ?? ''} ${hit.role ?? ''}`}>
               <Hit of={hit} />
             </li>
           ))}
@@ -61,16 +62,31 @@ function Found({ text }: { text: string }) {
 }
 
 function Hit({
-  of: { kind, task = null, round = null, account = null, role = null, name = null },
+  of: { kind, task = null, ensemble = null, round = null, account = null, role = null, name = null },
 }: {
   of: Schemas['Hit']
 }) {
   if (kind === 'task' && task !== null) return <NamedTask of={{ task, name }} />
+  if (kind === 'ensemble' && ensemble !== null)
+    return (
+      <span>
+        <EnsembleLink number={ensemble} /> {name !== null && <WithMember name={name} />}
+      </span>
+    )
   return (
     <span>
       {kind === 'transaction' ? words.transaction : role ? say.role[role] : say.account.title}{' '}
       {kind === 'transaction' && task !== null && <TaskLink task={task} round={round} />}{' '}
       {account && <Account of={account} as={role} />}
+    </span>
+  )
+}
+
+/** A member's name, by which people know an ensemble. */
+function WithMember({ name }: { name: string }) {
+  return (
+    <span className="named soft">
+      <span>{words.with}</span> <bdi className="clip">{name}</bdi>
     </span>
   )
 }

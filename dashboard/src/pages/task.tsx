@@ -7,6 +7,7 @@ import { formatFixed, formatScore, formatWhole } from '../lib/amounts'
 import { questionOf } from '../lib/question'
 import { hasModel } from '../lib/metrics'
 import { membership, type AttackSuccess } from '../lib/membership'
+import { InEnsembles } from '../market/sales'
 import { Loaded } from '../parts/query'
 import {
   Account,
@@ -119,6 +120,7 @@ function Lower({ task }: { task: Schemas['Task'] }) {
           </OnDemand>
         </Card>
         <Model task={task} />
+        {task.spec?.sale && task.phase === 'ended' && <InEnsembles task={task.task} />}
         <Card title={words.terms}>
           <details>
             <summary>{words.allTerms(Object.keys(task.terms).length)}</summary>

@@ -156,7 +156,7 @@ export function WorthChart({ of }: { of: readonly Schemas['PoolChange'][] }) {
 }
 
 /** Predictions sold until each day. */
-export function SalesChart({ of }: { of: readonly Schemas['SaleDay'][] }) {
+export function SalesChart({ of }: { of: readonly Schemas['SoldDay'][] }) {
   const words = say.market
   return (
     <Drawn

@@ -2,7 +2,7 @@
 export const market = {
   title: 'Market',
   lead: 'Finished models whose parties agreed to sell predictions, and what each has earned. Every prediction comes with a signed receipt that you can check.',
-  search: 'Text in a task file or a service’s address, or a task’s number',
+  search: 'Text in a task file or a service’s address, or a number',
   go: 'Search',
   none: 'No such model is for sale.',
   csv: 'All as CSV',
@@ -27,6 +27,8 @@ export const market = {
   members: 'Members',
   membersMean: 'The weight of a model is the gain that its voters measured, as a share of all members’.',
   weight: 'Weight',
+  inEnsembles: 'Ensembles with this model',
+  inEnsemblesMean: 'A sale of an ensemble pays the parties of this model by its terms, in proportion to its weight.',
   servers: 'Servers',
   about: 'The model',
   aboutMeans: 'Trained by the task’s hospitals on data that never left them, and judged by its voters.',

@@ -32,10 +32,11 @@ export const profile = {
 
 export const search = {
   title: 'Search',
-  lead: 'An address or its beginning, a name, a task’s number, or a transaction’s hash.',
+  lead: 'An address or its beginning, a name, a task’s or an ensemble’s number, or a transaction’s hash.',
   label: 'Search for',
   none: 'Nothing was found.',
   found: (many: number) => (many === 20 ? 'The first 20 results' : many === 1 ? '1 result' : `${many} results`),
   transaction: 'Transaction',
   ofAccount: 'an event of',
+  with: 'with',
 }

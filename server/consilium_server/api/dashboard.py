@@ -18,7 +18,10 @@ from consilium_server.config import ApiSettings
 BUILT = Path(__file__).parent.parent / "dashboard"  # by `make dashboard`; part of the package
 FOR_GOOD = "public, max-age=31536000, immutable"
 # Of `dashboard/src/app.tsx`. People type these addresses without the #.
-PAGES = ("tasks", "market", "models", "nodes", "accounts", "portfolio", "desk", "propose", "wallet", "search", "told")
+PAGES = (
+    "tasks", "market", "models", "ensembles", "nodes", "accounts", "portfolio", "desk", "propose", "wallet", "search",
+    "told",
+)  # fmt: skip
 AGAIN = "no-cache"  # browsers keep it, and revalidate it at each use
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
+from consilium_chain.ledger.ensembles import ENSEMBLES
 from consilium_chain.tasks.limits import MICRO
 from consilium_core.units import exact_tokens
+from fastapi import Query
 from sqlalchemy import String, cast, func, or_, select
+from sqlalchemy.orm import aliased
 
 from consilium_server.api import sale_schemas, schemas
 from consilium_server.api.asked import asked_view
@@ -16,7 +19,7 @@ from consilium_server.api.money_reads import csv_text
 from consilium_server.api.problems import Problem
 from consilium_server.api.reading import At
 from consilium_server.api.routing import LIST, ONE, Paged, read_route
-from consilium_server.api.sale_reads import Searched, money_of, offering, offers_of, sales
+from consilium_server.api.sale_reads import Searched, days_of, money_of, offering, offers_of, sales
 from consilium_server.api.task_reads import spec_of
 from consilium_server.database.sale_tables import MemberRow, SaleRow
 from consilium_server.database.tables import Block, Spec, TaskRow
@@ -27,19 +30,28 @@ COLUMNS = (
 
 
 @read_route(sales, "/ensembles", "listEnsembles", "Ensembles of models, the latest first", LIST)
-def list_ensembles(at: At, request: Paged, q: Searched = None) -> schemas.Page[sale_schemas.Ensemble]:
+def list_ensembles(
+    at: At,
+    request: Paged,
+    q: Searched = None,
+    member: Annotated[schemas.TaskNumber | None, Query(description="only ensembles with this task")] = None,
+) -> schemas.Page[sale_schemas.Ensemble]:
     """A page of ensembles that this search finds, by their members' files too; None for all."""
-    cut = request.read(at.db, _found(q), [MemberRow.ensemble], descending=True)
+    cut = request.read(at.db, _found(q, member), [MemberRow.ensemble], descending=True)
     return schemas.Page(items=_ensembles(at, cut.rows), next=cut.next)
 
 
 @read_route(sales, "/ensembles/{number}", "getEnsemble", "An ensemble: its members, offers and sales", ONE)
-def one_ensemble(at: At, number: schemas.TaskNumber) -> sale_schemas.Ensemble:
+def one_ensemble(at: At, number: schemas.TaskNumber) -> sale_schemas.EnsembleSales:
     """Raises Problem if there is no such ensemble."""
     rows = at.db.execute(_found(None).where(MemberRow.ensemble == number)).all()
     if not rows:
         raise Problem("not-found", f"the index has no ensemble {number}: /v1/ensembles lists all ensembles")
-    return _ensembles(at, rows)[0]
+    (found,) = _ensembles(at, rows)
+    days = [
+        sale_schemas.SoldDay(day=one.day, sold=one.sold, predictions=one.predictions) for one in days_of(at, number)
+    ]
+    return sale_schemas.EnsembleSales(**dict(found), days=days)
 
 
 def ensembles_csv(at: At, q: str | None) -> str:
@@ -58,10 +70,13 @@ def _cells(one: sale_schemas.Ensemble) -> list[object]:
     return [one.number, *lists, one.offers_in_all, price, *money]
 
 
-def _found(q: str | None) -> Any:
-    """One row of each: of its first member."""
+def _found(q: str | None, task: int | None = None) -> Any:
+    """One row of each: of its first member. `task`: only ensembles with it."""
     query = select(MemberRow.ensemble, Block.time).join(Block, Block.number == MemberRow.block)
     query = query.where(MemberRow.item == 0)
+    if task is not None:
+        own = aliased(MemberRow)
+        query = query.where(MemberRow.ensemble.in_(select(own.ensemble).where(own.task == task)))
     if q is None:
         return query
     words = q.strip() or q
@@ -72,8 +87,9 @@ def _found(q: str | None) -> Any:
         .outerjoin(Spec, Spec.hash == TaskRow.spec_hash)
         .where(or_(Spec.text.icontains(words, autoescape=True), cast(MemberRow.task, String) == number))
     )
-    is_its_own = or_(MemberRow.ensemble.in_(offering(words)), cast(MemberRow.ensemble, String) == number)
-    return query.where(or_(is_its_own, MemberRow.ensemble.in_(by_member)))
+    numbers = (MemberRow.ensemble, MemberRow.ensemble - ENSEMBLES)  # the chain's, and that for people
+    is_its_own = or_(*(cast(one, String) == number for one in numbers))
+    return query.where(or_(is_its_own, MemberRow.ensemble.in_(offering(words)), MemberRow.ensemble.in_(by_member)))
 
 
 def _ensembles(at: At, rows: Sequence[Any]) -> list[sale_schemas.Ensemble]:

@@ -40,7 +40,7 @@ Searched = Annotated[
     str | None,
     Query(
         min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$",
-        description="text in the task file or in an offer's address, a task's number, or a server's account",
+        description="text in the task file or in an offer's address, a number, or a server's account",
     ),
 ]  # fmt: skip
 
@@ -91,7 +91,7 @@ def one_model(at: At, task: schemas.TaskNumber) -> sale_schemas.ModelSales:
     buyers = at.db.scalar(select(func.count(func.distinct(SaleRow.account))).where(*deposited)) or 0
     return sale_schemas.ModelSales(
         **dict(model), buyers=buyers, holdings=_holdings(at, task, row.TaskRow.operator, int(model.paid)),
-        days=_days(at, task),
+        days=days_of(at, task),
     )  # fmt: skip
 
 
@@ -204,8 +204,8 @@ def _holdings(at: At, task: int, operator: str, paid: int) -> list[sale_schemas.
     return [one for _, one in sorted(found, key=lambda pair: (-pair[0], -int(pair[1].parts), pair[1].holder))]
 
 
-def _days(at: At, task: int) -> list[sale_schemas.SaleDay]:
-    """Totals at each day's end; the latest `MOST_DAYS` days with a payment."""
+def days_of(at: At, task: int) -> list[sale_schemas.SaleDay]:
+    """Totals of a task or an ensemble at each day's end; the latest `MOST_DAYS` days with a payment."""
     day = (Block.time - Block.time % DAY).label("day")
     query = (
         select(day, SaleRow.kind, func.max(SaleRow.total), func.max(SaleRow.predictions))

@@ -63,11 +63,14 @@ class Holding(ApiModel):
     claimable: Amount
 
 
-class SaleDay(ApiModel):
+class SoldDay(ApiModel):
     day: Time = Field(description="beginning of the day in UTC")
     sold: Amount = Field(description="all sales until the day's end")
-    paid: Amount = Field(description="all payments to holders until the day's end")
     predictions: int = Field(description="predictions sold until the day's end")
+
+
+class SaleDay(SoldDay):
+    paid: Amount = Field(description="all payments to holders until the day's end")
 
 
 class ModelSales(SoldModel):
@@ -96,3 +99,7 @@ class Ensemble(ApiModel):
     sales: int = Field(description="transactions that took buyers' payments")
     predictions: int = Field(description="predictions sold: each payment by its server's price at that time")
     buyers: int = Field(description="accounts that made a deposit")
+
+
+class EnsembleSales(Ensemble):
+    days: list[SoldDay] = Field(description="days with a payment, the earliest first; holders are paid by member")

@@ -6,7 +6,7 @@ const plural = pluralIn('de')
 export const market: typeof en.market = {
   title: 'Markt',
   lead: 'Fertige Modelle, deren Beteiligte dem Verkauf von Vorhersagen zugestimmt haben, und was sie damit verdient haben. Zu jeder Vorhersage gehört eine signierte Quittung, die Sie prüfen können.',
-  search: 'Text in einer Aufgabendatei oder Dienstadresse, oder die Nummer einer Aufgabe',
+  search: 'Text in einer Aufgabendatei oder Dienstadresse, oder eine Nummer',
   go: 'Suchen',
   none: 'Kein solches Modell steht zum Verkauf.',
   csv: 'Alle als CSV',
@@ -32,6 +32,9 @@ export const market: typeof en.market = {
   membersMean:
     'Das Gewicht eines Modells ist der Gewinn, den seine Bewerter gemessen haben, als Anteil am Gewinn aller Mitglieder.',
   weight: 'Gewicht',
+  inEnsembles: 'Ensembles mit diesem Modell',
+  inEnsemblesMean:
+    'Ein Verkauf eines Ensembles bezahlt die Beteiligten dieses Modells nach dessen Bedingungen, im Verhältnis seines Gewichts.',
   servers: 'Server',
   about: 'Das Modell',
   aboutMeans:

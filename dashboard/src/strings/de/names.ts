@@ -33,10 +33,11 @@ export const profile: typeof en.profile = {
 
 export const search: typeof en.search = {
   title: 'Suche',
-  lead: 'Eine Adresse oder ihr Anfang, ein Name, die Nummer einer Aufgabe oder der Hash einer Transaktion.',
+  lead: 'Eine Adresse oder ihr Anfang, ein Name, die Nummer einer Aufgabe oder eines Ensembles, oder der Hash einer Transaktion.',
   label: 'Suchen nach',
   none: 'Nichts gefunden.',
   found: (many) => (many === 20 ? 'Die ersten 20 Ergebnisse' : `${many} ${plural(many, 'Ergebnis', 'Ergebnisse')}`),
   transaction: 'Transaktion',
   ofAccount: 'ein Ereignis von',
+  with: 'mit',
 }

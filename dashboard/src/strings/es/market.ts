@@ -6,7 +6,7 @@ const plural = pluralIn('es')
 export const market: typeof en.market = {
   title: 'Mercado',
   lead: 'Modelos terminados cuyos participantes aceptaron vender predicciones, y lo que cada uno ha ganado. Cada predicción trae un recibo firmado que usted puede comprobar.',
-  search: 'Texto de un archivo de tarea o de la dirección de un servicio, o el número de una tarea',
+  search: 'Texto de un archivo de tarea o de la dirección de un servicio, o un número',
   go: 'Buscar',
   none: 'No hay ningún modelo así en venta.',
   csv: 'Todo en CSV',
@@ -32,6 +32,9 @@ export const market: typeof en.market = {
   membersMean:
     'El peso de un modelo es la mejora que midieron sus evaluadores, como parte de la de todos los miembros.',
   weight: 'Peso',
+  inEnsembles: 'Conjuntos con este modelo',
+  inEnsemblesMean:
+    'La venta de un conjunto paga a los participantes de este modelo según sus condiciones, en proporción a su peso.',
   servers: 'Servidores',
   about: 'El modelo',
   aboutMeans:

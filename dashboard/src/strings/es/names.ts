@@ -36,10 +36,11 @@ export const profile: typeof en.profile = {
 
 export const search: typeof en.search = {
   title: 'Buscar',
-  lead: 'Una dirección o su comienzo, un nombre, el número de una tarea o el hash de una transacción.',
+  lead: 'Una dirección o su comienzo, un nombre, el número de una tarea o de un conjunto, o el hash de una transacción.',
   label: 'Buscar',
   none: 'No se encontró nada.',
   found: (many) => (many === 20 ? 'Los primeros 20 resultados' : `${many} ${plural(many, 'resultado', 'resultados')}`),
   transaction: 'Transacción',
   ofAccount: 'un evento de',
+  with: 'con',
 }

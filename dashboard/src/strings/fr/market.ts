@@ -6,7 +6,7 @@ const plural = pluralIn('fr')
 export const market: typeof en.market = {
   title: 'Marché',
   lead: 'Des modèles terminés dont les participants ont accepté de vendre les prédictions, et ce que chacun en a gagné. Chaque prédiction est accompagnée d’un reçu signé que vous pouvez vérifier.',
-  search: 'Texte d’un fichier de tâche ou de l’adresse d’un service, ou numéro d’une tâche',
+  search: 'Texte d’un fichier de tâche ou de l’adresse d’un service, ou numéro',
   go: 'Chercher',
   none: 'Aucun modèle de ce type n’est à vendre.',
   csv: 'Tout en CSV',
@@ -32,6 +32,9 @@ export const market: typeof en.market = {
   membersMean:
     'Le poids d’un modèle est le progrès que ses évaluateurs ont mesuré, comme part de celui de tous les membres.',
   weight: 'Poids',
+  inEnsembles: 'Ensembles avec ce modèle',
+  inEnsemblesMean:
+    'La vente d’un ensemble paie les participants de ce modèle selon ses conditions, en proportion de son poids.',
   servers: 'Serveurs',
   about: 'Le modèle',
   aboutMeans:

@@ -33,10 +33,11 @@ export const profile: typeof en.profile = {
 
 export const search: typeof en.search = {
   title: 'Recherche',
-  lead: 'Une adresse ou son début, un nom, le numéro d’une tâche ou l’empreinte d’une transaction.',
+  lead: 'Une adresse ou son début, un nom, le numéro d’une tâche ou d’un ensemble, ou l’empreinte d’une transaction.',
   label: 'Rechercher',
   none: 'Rien n’a été trouvé.',
   found: (many) => (many === 20 ? 'Les 20 premiers résultats' : `${many} ${plural(many, 'résultat', 'résultats')}`),
   transaction: 'Transaction',
   ofAccount: 'un événement de',
+  with: 'avec',
 }
