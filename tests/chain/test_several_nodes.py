@@ -277,17 +277,18 @@ def test_a_node_that_falls_behind_is_left_and_a_reorganisation_is_believed(local
         assert changes == ["Behind"]
 
 
-def test_a_node_whose_blocks_stand_still_is_left(local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_whose_blocks_stand_still_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(several_nodes, "STILL", 0.0)
     monkeypatch.setattr(several_nodes, "LOOK_EVERY", 0.1)
-    with fronts(local_chain) as (first, second), journal() as told:
-        connection = ledger_at(local_chain, first.url, second.url).connection
+    with LocalChain() as chain, fronts(chain) as (first, second), journal() as told:
+        chain.rpc("evm_setIntervalMining", 0)  # its own: no block comes by itself
+        connection = ledger_at(chain, first.url, second.url).connection
         number = connection.blocks.number()
         first.instead = {"eth_blockNumber": lambda _, answer: answer | {"result": hex(number)}}
-        local_chain.mine(several_nodes.MOST_BEHIND)
+        chain.mine(several_nodes.MOST_BEHIND)
         time.sleep(0.2)
         assert connection.blocks.number() == number
-        local_chain.mine(5)
+        chain.mine(5)
         until(lambda: connection.blocks.number() > number)
         assert ("chain-node-changed", {"node": second.shown, "before": first.shown, "error": "StandsStill"}) in told
 
