@@ -36,7 +36,7 @@ RESULTS, PAGE = ROOT / "bench" / "results", ROOT / "docs" / "testnet.md"
 WINDOWS = {"join": 900, "commit": 480, "upload": 420, "publish": 420, "score": 420, "reveal": 300}
 DEPTHS = (1, 2, 3)
 TOLD = {
-    "joining-undone", "moved", "hospitals-moved", "refused", "chain-unreachable", "transaction-rejected",
+    "joining-undone", "end-undone", "moved", "hospitals-moved", "refused", "chain-unreachable", "transaction-rejected",
     "round-failed", "not-voted", "no-ether", "superlink-failed",
 }  # fmt: skip
 MARK, END = "<!-- {} by bench/chain/testnet.py: from here -->", "<!-- to here -->"

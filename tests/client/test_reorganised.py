@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,12 +18,13 @@ from consilium_chain.transport_keys import TransportKey
 from consilium_client.errors import NodeError
 from consilium_client.home import VoterHome
 from consilium_client.hospital.node import HospitalNode
+from consilium_client.voter.judging import _TaskThread
 from consilium_client.voter.node import VoterNode
 from hospital_driver import start, take
 from index_driver import changeable_chain
 from raised_faults import raises_fault
 from rehearsal.provider import provider
-from voter_driver import TASK, FiledTask, voter_home
+from voter_driver import PATIENCE, TASK, FiledTask, voter_home
 
 
 @pytest.fixture(scope="module")
@@ -203,24 +205,57 @@ def test_a_hospital_whose_place_another_took_does_nothing(
     assert last.due()[1] == ()
 
 
+def end(ledger: Ledger, task: int, chain: LocalChain) -> None:
+    """Ends a task without commitments."""
+    state = ledger.tasks.state(task)
+    chain.pass_time(max(0, state.deadline - ledger.connection.blocks.now()) + 1)
+    ledger.phases.tick(task)
+    assert ledger.tasks.state(task).phase is Phase.ENDED
+
+
 def test_a_hospital_leaves_once_the_end_stands(chain: LocalChain, tmp_path: Path) -> None:
     committing = start(chain, tmp_path, 3, masked=True)
     node = committing.node(0)
     committing.set_ether(node, 10**18)
-
-    def end() -> None:
-        """Ends a task without commitments."""
-        state = committing.aggregator.tasks.state(committing.task)
-        chain.pass_time(max(0, state.deadline - committing.aggregator.connection.blocks.now()) + 1)
-        committing.aggregator.phases.tick(committing.task)
-        assert committing.aggregator.tasks.state(committing.task).phase is Phase.ENDED
-
-    end()
+    end(committing.aggregator, committing.task, chain)
     take_back(chain)
     assert not node.leave()
-    end()
+    end(committing.aggregator, committing.task, chain)
     assert node.leave()
     assert node.ledger.tasks.hospitals(committing.task)[node.index].bond == 0
+
+
+def test_a_voter_goes_on_with_a_task_whose_end_is_taken_back(
+    chain: LocalChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else its ballot, whose block may be gone too, would stay hidden, and cost a part of its bond."""
+    task = FiledTask(chain, tmp_path)
+    home, ledger = voter_home(chain, tmp_path / "voter")
+    left = threading.Event()
+
+    class Late(VoterNode):
+        def leave(self) -> bool:
+            if not left.is_set():
+                take_back(chain)
+            has_left = super().leave()
+            left.set()
+            return has_left
+
+    node = Late(home.node_settings(task.task, ledger.folder_name(task.task)), ledger)
+    node.join()
+    task.aggregator.aggregator.join(task.task)
+    task.nodes[0].hospital.join(task.task, 8, TransportKey.generate())
+    end(task.operator, task.task, chain)
+    judge = _TaskThread(node)
+    judge.look()
+    assert left.wait(PATIENCE)
+    assert (task.phase, judge.ended) == (Phase.COMMITTING, False)
+    assert '"event": "end-undone"' in capsys.readouterr().out
+    end(task.operator, task.task, chain)
+    judge.look()
+    judge.thread.join(PATIENCE)
+    assert judge.ended
+    assert ledger.staking.stake_of(ledger.address, Role.VOTER).locked == 0
 
 
 def test_a_hospital_that_is_not_listed_says_so(

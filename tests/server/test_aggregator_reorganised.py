@@ -109,6 +109,33 @@ def test_a_phase_that_is_taken_back_ends_nothing(task: FiledTask, aggregator: Ag
     assert task.round_state.published_cohorts == 1
 
 
+def test_it_conducts_on_where_the_end_is_taken_back(
+    task: FiledTask, aggregator: Aggregator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account = task.aggregator
+    before = account.staking.stake_of(account.address, Role.AGGREGATOR).locked  # by other tests' tasks
+    account.aggregator.join(task.task)
+    task.judges[0].voter.join(task.task)
+    join(task, 0, 1)
+    began = []
+
+    def conduct() -> None:
+        """Ends the task: nobody commits. The first time, its block is taken back."""
+        began.append(task.phase)
+        task.pass_deadline()
+        task.tick()
+        assert task.phase is Phase.ENDED
+        if len(began) == 1:
+            task.chain.rpc("anvil_reorg", 1, [])
+
+    monkeypatch.setattr(aggregator, "_conduct_with_provers", conduct)
+    aggregator.run()
+    assert began == [Phase.COMMITTING] * 2
+    told = capsys.readouterr().out
+    assert told.index('"end-undone", "role": "aggregator"') < told.index('"left"')
+    assert account.staking.stake_of(account.address, Role.AGGREGATOR).locked == before
+
+
 def test_what_hospitals_sent_is_there_where_the_round_before_comes_back(
     task: FiledTask, aggregator: Aggregator
 ) -> None:

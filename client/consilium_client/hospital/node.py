@@ -17,6 +17,7 @@ from consilium_chain.ledger.structs import STATISTICS_ROUND, Role
 from consilium_chain.messages import Part, ReplyCode
 from consilium_chain.rounds.machine import AsHospital, Step, View, has_ended, may_come, next_steps
 from consilium_chain.rpc.retry import retry_policy
+from consilium_chain.settlement.leaving import collect
 from consilium_core.errors import CoreError
 from consilium_core.logs import emit
 from consilium_core.tracing import span
@@ -198,14 +199,9 @@ class HospitalNode(Hooks):
     def leave(self) -> bool:
         """Takes the bond and the rewards. False if the block that ended the task was undone."""
         try:
-            self.ledger.staking.release_bond(self.task.number, self.ledger.address)
-            self.ledger.staking.claim(Role.HOSPITAL)
-        except Refused as error:
-            if error.name != "WrongPhase":
-                raise
-            emit("end-undone", role="hospital")
-            return False
-        except TransactionRejected as error:  # nothing is lost: both can be done at any later time
+            if not collect(self.ledger, self.task.number, Role.HOSPITAL):
+                return False
+        except TransactionRejected as error:
             log_failed(self.ledger, error, "not-claimed")
         self.updates.forget()
         self.training.forget()

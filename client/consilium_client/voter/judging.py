@@ -60,8 +60,7 @@ class _TaskThread:
                 self._due.wait()
                 self._due.clear()
                 try:
-                    if Step.STOP in self._node.poll():
-                        self._node.leave()
+                    if Step.STOP in self._node.poll() and self._node.leave():
                         hand_in(self._node.settings, self._node.ledger, self._node.store, self._node.number)
                         self.ended = True
                     wait = FIRST_WAIT

@@ -25,6 +25,7 @@ from consilium_chain.ledger.structs import (
 )
 from consilium_chain.rounds.disputes import find_cheaters
 from consilium_chain.rounds.machine import AsVoter, Step, View, next_steps
+from consilium_chain.settlement.leaving import collect
 from consilium_core.errors import ArtifactCorrupt, ArtifactMissing
 from consilium_core.logs import emit
 from consilium_core.tracing import span
@@ -188,16 +189,19 @@ class VoterNode:
         self.failed.add((round_, step, fault))
         return is_first
 
-    def leave(self) -> None:
-        """Takes an ended task's bond back, and collects vested rewards."""
+    def leave(self) -> bool:
+        """Takes the bond and the rewards. False if the block that ended the task was undone: a ballot may have to be
+        revealed again.
+        """
         try:
-            self.ledger.staking.release_bond(self.number, self.ledger.address)
-            self.ledger.staking.claim(Role.VOTER)
-        except (Refused, TransactionRejected) as error:  # nothing is lost: both can be done at any later time
+            if not collect(self.ledger, self.number, Role.VOTER):
+                return False
+        except (Refused, TransactionRejected) as error:
             log_failed(self.ledger, error, "not-claimed")
         self.store.forget()
         self.ledger.snapshots.forget(self.number)
         emit("left", role="voter", balance=str(self.ledger.token.balance(self.ledger.address)))
+        return True
 
     def _stand_down(self, state: TaskState, round_state: RoundState) -> None:
         self.ledger.voter.stand_down(self.number, state.round)

@@ -31,6 +31,7 @@ from consilium_chain.rounds.machine import (
 from consilium_chain.rounds.timing import deadline_passed, margin
 from consilium_chain.rpc.cell_proofs import CellProver
 from consilium_chain.rpc.retry import retry_policy
+from consilium_chain.settlement.leaving import collect
 from consilium_core.locks import alone
 from consilium_core.logs import emit
 from consilium_core.tracing import span
@@ -115,10 +116,11 @@ class Aggregator:
         not start.
         """
         with home_lock(self.settings.home), self._leased():
-            if self._retry(self.ledger.tasks.state, self.number).phase is not Phase.ENDED:
-                self._conduct_with_provers()
-            self._retry(self.ledger.staking.release_bond, self.number, self.ledger.address)
-            self._retry(self.ledger.staking.claim, Role.AGGREGATOR)
+            has_left = False
+            while not has_left:  # the block that ended the task may be undone
+                if self._retry(self.ledger.tasks.state, self.number).phase is not Phase.ENDED:
+                    self._conduct_with_provers()
+                has_left = self._retry(collect, self.ledger, self.number, Role.AGGREGATOR)
             # Hospitals' replies and the SuperLink's database have no use after the task's end.
             shutil.rmtree(self.task.replies_folder, ignore_errors=True)
             for file in self.settings.home.glob(f"{SUPERLINK_DATABASE}*"):
