@@ -55,10 +55,26 @@ class Context:
         """
         if not view.masked or view.state.phase not in (Phase.UPLOADING, Phase.PUBLISHING):
             return 0
-        closed = self.ledger.record.phase_block(self.task.number, view.state.round, Phase.UPLOADING)
-        if closed is None:  # a reorganisation took its block back since the view
+        return self._confirmed_at(view, Phase.UPLOADING)
+
+    def signs_at(self, view: View) -> int:
+        """The block from which on this hospital signs an update. Secret shares are for the cohort's members in their
+        order, and a reorganisation may change both: committed then, they would pass for false ones.
+        """
+        if not view.masked or self._confirmations == 1:
+            return 0
+        return self._confirmed_at(view, Phase.COMMITTING)
+
+    @property
+    def _confirmations(self) -> int:
+        return confirmations_of(self.ledger.connection.chain_id)
+
+    def _confirmed_at(self, view: View, phase: Phase) -> int:
+        """The block in which the one that began a phase of this round has the network's confirmations."""
+        began = self.ledger.record.phase_block(self.task.number, view.state.round, phase)
+        if began is None:  # a reorganisation took its block back since the view
             return view.block + 1
-        return closed + confirmations_of(self.ledger.connection.chain_id) - 1
+        return began + self._confirmations - 1
 
     def cohort(self, round_: int) -> int:
         """Members of this hospital's cohort: a bit map. Raises NotAssigned."""

@@ -16,6 +16,7 @@ from consilium_chain.ledger.structs import STATISTICS_ROUND
 from consilium_chain.messages import ReplyCode, signed_update_bytes
 from consilium_chain.rounds.machine import AsHospital, Step, View, next_steps
 from consilium_chain.rounds.signed_updates import SignedUpdate, parse_signed_update
+from consilium_chain.rpc.retry import retry_policy
 from consilium_core.logs import emit
 from consilium_core.private_files import write_private_file
 from consilium_core.tracing import span
@@ -167,7 +168,7 @@ class RoundUpdates:
             view = self._context.view()
             if view.state.round != round_ or not view.round.members >> self._index & 1:
                 return None  # a reorganisation may have taken the cohorts' block back: looks again
-            cohort = self._context.cohort(round_)
+            self._context.cohort(round_)  # raises NotAssigned
             self.work = RoundWork(round_)
             update = self.pending.read(round_)
             if update is None and view.round.committed >> self._index & 1:
@@ -176,24 +177,29 @@ class RoundUpdates:
                 if why := self._decisions.sits_out():
                     emit("sits-out", round=round_, why=why)
                     return None
-                update = self._make(self.work, cohort)
+                update = self._make(self.work, view)
+                if update is None:
+                    self.work = RoundWork(-1)  # looks again
+                    return None
             if self._context.settings.commits == "relayed":
                 now = self._ledger.connection.blocks.now()
                 self.work.send_at = now + (view.state.deadline - now) // 2
             self.work.update = update
             return update
 
-    def _make(self, work: RoundWork, cohort: int) -> PendingUpdate:
-        """For the cohort before training. If the chain assigns another one meanwhile, this update is not valid."""
+    def _make(self, work: RoundWork, view: View) -> PendingUpdate | None:
+        """For the hospitals that the chain assigns for good. None if a reorganisation changed them meanwhile."""
         started = time.monotonic()
         emit("training", round=work.number)
         with span("train", round=work.number):
             blobs = [self._blinded(blob) for blob in self._training.packed(work.number, self._decisions.local_update)]
         work.trained_at = time.monotonic()
         work.train_s = work.trained_at - started
+        if self.masking and not self._is_confirmed(view):
+            return None
         seed = secrets.token_bytes(BYTES_PER_SEED)
         with span("share masks", round=work.number):
-            shares = self.secret_shares(work.number, seed, cohort)
+            shares = self.secret_shares(work.number, seed)
         base = self._training.record.base_digest(work.number)
         with span("commit points", round=work.number, blobs=len(blobs)):
             points = [commit(blob) for blob in blobs]
@@ -203,15 +209,26 @@ class RoundUpdates:
         self.pending.write(work.number, update)
         return update
 
+    def _is_confirmed(self, view: View) -> bool:
+        """Waits until no reorganisation changes the round's hospitals any more. False if one did since the view."""
+        patiently = retry_policy()  # else an absence of the chain's node would cost what was trained
+        while True:
+            now = patiently(self._context.view)
+            if (now.state.round, now.roster) != (view.state.round, view.roster):
+                return False
+            if now.block >= patiently(self._context.signs_at, now):
+                return True
+            patiently(self._ledger.connection.blocks.wait_after, now.block)
+
     @staticmethod
     def _blinded(blob: Blob) -> Blob:
         return with_blinders(blob, secrets.randbelow(BLS_MODULUS), secrets.randbelow(BLS_MODULUS))
 
-    def secret_shares(self, round_: int, seed: bytes, cohort: int | None = None) -> bytes:
-        """Secret shares for the hospitals of this bit map; None: for the cohort as it is now."""
+    def secret_shares(self, round_: int, seed: bytes) -> bytes:
+        """Secret shares for the hospitals of its cohort as it is now."""
         if self.masking is None:
             return b""
-        return self.masking.secret_shares(round_, cohort or self._context.cohort(round_), self._index, seed)
+        return self.masking.secret_shares(round_, self._context.cohort(round_), self._index, seed)
 
     def note_commitment(self, view: View) -> None:
         """Logs the commitment once it is on chain. If its block was undone, it must be sent again."""
