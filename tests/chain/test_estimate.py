@@ -306,6 +306,14 @@ def test_a_window_is_short_by_the_chains_blocks_and_by_blobs_to_publish() -> Non
     edge = spec_of(windows={"publish": 3 * 12 + 3})
     assert rules(edge) == set()
     assert rules(edge, replace(CHAIN, block_seconds=13)) == {Rule.SHORT_WINDOW}
+    final = replace(CHAIN, confirmations=12)
+    for name, least in (("commit", 3 * 12), ("upload", 3 * 12 + 3)):
+        for masked, waits in ((True, 11 * 12), (False, 0)):
+            told = [
+                Rule.SHORT_WINDOW in rules(spec_of(windows={name: window}, update={"masked": masked}), final)
+                for window in (least + waits - 1, least + waits)
+            ]
+            assert told == [True, False]
     wide = {"model": {"name": "mlp", "hidden": [8_192, 16]}}  # several blobs a cohort
     sections = spec_of(windows={"publish": 3 * 12 + 3}).model_dump(exclude_none=True) | wide
     many = TaskSpec.model_validate(sections)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from consilium_chain.deploying.address_book import Deployment
+from consilium_chain.deploying.networks import confirmations_of
 from consilium_chain.errors import DeploymentInvalid
 from consilium_chain.ledger.aggregator import AggregatorCalls
 from consilium_chain.ledger.channels import Channels
@@ -85,4 +86,5 @@ class Ledger:
             beacon_seconds=self._beacon.wait(block_seconds),
             takes_blobs=deployment.blobs,
             has_drand=deployment.beacon_kind == "DrandBeacon",
+            confirmations=confirmations_of(deployment.chain_id),
         )

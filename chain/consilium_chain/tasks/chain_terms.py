@@ -12,7 +12,7 @@ from consilium_chain.tasks.task_spec import TaskSpec
 @dataclass(frozen=True)
 class ChainTerms:
     """A chain at one moment: wei for a unit of gas and of blob gas (EIP-4844), seconds between blocks, and seconds from
-    a request to its random value.
+    a request to its random value. `confirmations`: of a block that counts as final, with itself.
     """
 
     gas_price: int
@@ -21,6 +21,7 @@ class ChainTerms:
     beacon_seconds: float
     takes_blobs: bool = True
     has_drand: bool = False
+    confirmations: int = 1
 
     def wei(self, gas: int, blob_gas: int = 0) -> int:
         return gas * self.gas_price + blob_gas * self.blob_gas_price

@@ -205,6 +205,8 @@ def _of_windows(spec: TaskSpec, chain: ChainTerms) -> Iterator[Concern]:
     # A block has room for about one transaction's blobs: others send blobs too.
     needs = {name: MARGIN_BLOCKS for name in ("join", "commit", "score", "reveal")}
     needs |= {"upload": MARGIN_BLOCKS, "publish": MARGIN_BLOCKS + transactions - 1}
+    if spec.update.masked:  # hospitals wait before they sign, and before they show points
+        needs |= {name: needs[name] + chain.confirmations - 1 for name in ("commit", "upload")}
     for name, blocks in needs.items():
         seconds = blocks * chain.block_seconds + (ANSWER_MARGIN if name in ("upload", "publish") else 0)
         window = getattr(spec.windows, name)
