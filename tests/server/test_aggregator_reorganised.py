@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -91,6 +92,21 @@ def test_hospitals_that_join_again_in_another_order_are_asked_by_it(
     assert "hospitals-moved" in capsys.readouterr().out
 
 
+def test_hospitals_are_known_that_the_chain_does_not_list_for_a_moment(task: FiledTask, aggregator: Aggregator) -> None:
+    """A reply of one would end the process, whose state of the round was made in that moment."""
+    task.aggregator.aggregator.join(task.task)
+    task.judges[0].voter.join(task.task)
+    join(task, 0, 1)
+    nodes, seen = aggregator.membership.nodes(), aggregator._seen()
+    task.chain.rpc("anvil_reorg", 1, [])
+    assert len(task.operator.tasks.hospitals(task.task)) == 1
+    grid: Any = SimpleNamespace(get_node_ids=list)
+    aggregator._collect(grid, nodes, seen.state, seen.round)
+    collection = aggregator.rounds.of(0).collection
+    assert collection is not None
+    assert list(collection._addresses) == [one.address for one in task.nodes]
+
+
 def test_a_phase_that_is_taken_back_ends_nothing(task: FiledTask, aggregator: Aggregator) -> None:
     """A refusal at that moment must not be final for the round."""
     task.aggregator.aggregator.join(task.task)
@@ -141,15 +157,15 @@ def test_what_hospitals_sent_is_there_where_the_round_before_comes_back(
 ) -> None:
     """By then hospitals wait for the next round, and send nothing again."""
     grid: Any = None
-    first = aggregator.rounds.ask(0).connect(grid, {})
+    first = aggregator.rounds.ask(0).connect(grid, {}, [])
     kept = aggregator.task.replies_folder / "round-0" / "signed-0"
     kept.write_bytes(b"")
-    assert aggregator.rounds.ask(0).connect(grid, {}) is first
-    second = aggregator.rounds.ask(1).connect(grid, {})
+    assert aggregator.rounds.ask(0).connect(grid, {}, []) is first
+    second = aggregator.rounds.ask(1).connect(grid, {}, [])
     assert (second.round, kept.exists()) == (1, True)
-    assert aggregator.rounds.ask(0).connect(grid, {}) is first
-    assert aggregator.rounds.ask(1).connect(grid, {}) is second
-    aggregator.rounds.ask(2).connect(grid, {})
+    assert aggregator.rounds.ask(0).connect(grid, {}, []) is first
+    assert aggregator.rounds.ask(1).connect(grid, {}, []) is second
+    aggregator.rounds.ask(2).connect(grid, {}, [])
     assert not kept.exists()
 
 

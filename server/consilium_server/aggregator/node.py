@@ -270,7 +270,7 @@ class Aggregator:
         committed = round_state.committed
         if state.phase in (Phase.COMMITTING, Phase.UPLOADING):
             work = self.rounds.ask(state.round)
-            collection = work.connect(grid, nodes)
+            collection = work.connect(grid, nodes, self.membership.order)
             uploads = state.phase is Phase.UPLOADING
             hospitals = work.uploaders(round_state) if uploads else round_state.members
             complete = collection.ask(hospitals, committed)
@@ -283,13 +283,13 @@ class Aggregator:
             self.commit_for_hospitals(collection, round_state)
             return not complete or bool(round_state.members & ~committed)
         if state.phase is Phase.PUBLISHING:
-            collection = self.rounds.ask(state.round).connect(grid, nodes)
+            collection = self.rounds.ask(state.round).connect(grid, nodes, self.membership.order)
             collection.ask(round_state.survivors, committed)
             collection.receive()
             return True
         ahead = state.round if state.phase is Phase.FORMING else state.round + 1
         if state.phase in AHEAD and ahead <= last_round(state, self.params.rounds):
-            self.rounds.ask(ahead).connect(grid, nodes).ask(state.active_hospitals)
+            self.rounds.ask(ahead).connect(grid, nodes, self.membership.order).ask(state.active_hospitals)
         return False
 
     def _attempt(self, step: Step, state: TaskState, round_state: RoundState | None) -> None:
@@ -339,7 +339,7 @@ class Membership:
 
     def __init__(self, task: AggregatedTask) -> None:
         self._task = task
-        self._order: list[str] = []  # hospitals' accounts when their nodes were registered
+        self.order: list[str] = []  # hospitals' accounts when their nodes were registered
         self._roster: bytes | None = None  # of a snapshot with that order
         self.register: Callable[[bytes], int] | None = None
 
@@ -348,9 +348,9 @@ class Membership:
 
         A hospital with an unusable key is absent, and the others take part.
         """
-        self._order, roster = self._task.ledger.snapshots.members(self._task.number, Role.HOSPITAL)
+        self.order, roster = self._task.ledger.snapshots.members(self._task.number, Role.HOSPITAL)
         keys = self._task.ledger.record.transport_keys(self._task.number)
-        is_whole = len(keys) == len(self._order)  # else a reorganisation came between the two reads
+        is_whole = len(keys) == len(self.order)  # else a reorganisation came between the two reads
         self._roster = roster if is_whole else None
         register, nodes = self.register, dict[int, int]()
         if register is None:
@@ -371,7 +371,7 @@ class Membership:
         """True if hospitals have another order than when their nodes were registered. `roster`: of a snapshot."""
         if self.register is None or (roster is not None and roster == self._roster):
             return False
-        return self._roster is None or self._order != self._task.addresses()
+        return self._roster is None or self.order != self._task.addresses()
 
 
 def server_app(aggregator: Aggregator, nodes: dict[int, int]) -> ServerApp:

@@ -141,10 +141,13 @@ class RoundWork:
         self.refused: Step | None = None
         self.are_secrets_lost = False
 
-    def connect(self, grid: Carrier, nodes: dict[int, int]) -> Collection:
-        """Prepares requests to hospitals over Flower, with the replies on disk. `nodes`: Flower node ids by index."""
+    def connect(self, grid: Carrier, nodes: dict[int, int], addresses: Sequence[str]) -> Collection:
+        """Prepares requests to hospitals over Flower, with the replies on disk. `nodes`: Flower node ids by index.
+        `addresses`: accounts by index, as when the nodes were registered: while a reorganisation is under way, the
+        chain may list fewer.
+        """
         if self.collection is None:
-            task, addresses = self._task, self._task.addresses()
+            task = self._task
             contract = bytes.fromhex(task.ledger.deployment.tasks.removeprefix("0x"))
             self.collection = Collection(
                 grid, nodes, addresses, contract, task.number, self.number, task.blob_count(self.number),
@@ -175,10 +178,11 @@ class RoundWork:
         """Uploads so far of the hospitals that committed (a bit map), without those with other points."""
         found = {}
         for index, upload in ({} if self.collection is None else self.collection.uploads).items():
-            if not committed >> index & 1 or index in self.known.others:
+            addresses = self._task.addresses()
+            if not committed >> index & 1 or index in self.known.others or index >= len(addresses):
                 continue
-            hospital = self._task.addresses()[index]
-            shown = self._task.ledger.messages.point_hashes(self._task.number, self.number, hospital, upload.points)
+            messages = self._task.ledger.messages
+            shown = messages.point_hashes(self._task.number, self.number, addresses[index], upload.points)
             if shown == self.point_hashes(committed).get(index):
                 found[index] = upload
             else:

@@ -60,10 +60,12 @@ class AggregatedTask:
         return [self.ledger.tasks.cohort_members(self.number, round_, c) for c in range(round_state.cohorts)]
 
     def point_hashes(self, round_: int) -> dict[int, list[bytes]]:
-        """The hashes of points of the hospitals that committed, by index, in the order of their commitments."""
+        """The hashes of points of the hospitals that committed, by index, in the order of their commitments. Without
+        those that a reorganisation took out of the task between the two reads.
+        """
         index_of = {address: index for index, address in enumerate(self.addresses())}
         found = self.ledger.record.point_hashes(self.number, round_)
-        return {index_of[hospital]: hashes for hospital, hashes in found.items()}
+        return {index_of[hospital]: hashes for hospital, hashes in found.items() if hospital in index_of}
 
     def addresses(self) -> list[str]:
         """Hospitals' accounts, by index."""
