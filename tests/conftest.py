@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.get(item.path.name, len(order)))
 
 
-# A chain's time runs ahead of this machine's clock, as any chain's may: what trusts this clock fails.
+# A chain's time runs ahead of this machine's clock, as any chain's may: code that trusts this clock fails.
 AHEAD = 40 * 24 * 3_600  # seconds
 
 

@@ -196,6 +196,13 @@ def open_page(rig: Rig, page: Page, path: str) -> None:
     expect(page.locator(".loading")).to_have_count(0)
 
 
+def go(page: Page, path: str) -> None:
+    """To a path of the open dashboard."""
+    page.evaluate("path => { location.hash = path }", path)
+    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator(".loading")).to_have_count(0)
+
+
 def connect(page: Page) -> None:
     page.get_by_role("button", name="Test Wallet").click()
     expect(page.get_by_role("button", name="Disconnect")).to_be_visible()

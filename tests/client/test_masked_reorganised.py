@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from consilium_chain.rounds.machine import Step
 from hospital_driver import start, take
 from index_driver import changeable_chain
 from test_hospital_masks import answer, fix, upload
-from voter_driver import PATIENCE
+from worker_driver import until
 
 CONFIRMATIONS = 10
 BLOCKS_TO_JOIN = 3  # allowance, stake, and joining
@@ -25,13 +24,6 @@ BLOCKS_TO_JOIN = 3  # allowance, stake, and joining
 def chain() -> Iterator[LocalChain]:
     with changeable_chain() as made:
         yield made
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_secret_shares_are_for_the_order_that_stays(

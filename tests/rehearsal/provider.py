@@ -47,7 +47,7 @@ class Provider:
         return f"{self.url}/{who}"
 
     def ask(self, method: str, *arguments: Any, unless: str | None = None) -> Any:
-        """Of the node itself. None if its error has the words `unless`."""
+        """Asks the node itself. None if its error has the words `unless`."""
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(arguments)}
         answer = self._client.post(self.upstream, json=request).raise_for_status().json()
         if "error" in answer and unless is not None and unless in answer["error"]["message"]:

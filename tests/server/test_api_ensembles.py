@@ -28,7 +28,7 @@ def client(network: IndexedNetwork) -> Iterator[TestClient]:
 
 
 def hits(client: TestClient, text: str) -> list[Any]:
-    """What each hit is, in their order."""
+    """Each hit's kind, number and name, in their order."""
     items = client.get("/v1/search", params={"q": text}).raise_for_status().json()["items"]
     numbers = [one["task"] if one["ensemble"] is None else one["ensemble"] - ENSEMBLES for one in items]
     return [(one["kind"], number, one["name"]) for one, number in zip(items, numbers, strict=True)]

@@ -11,7 +11,7 @@ from consilium_chain.ledger.ensembles import ENSEMBLES
 from consilium_chain.ledger.structs import Phase
 from consilium_chain.tasks.money_spec import TOKEN
 from consilium_server.api.dashboard import built
-from dashboard_driver import NEEDED, violations
+from dashboard_driver import NEEDED, go, violations
 from ensemble_driver import SALE
 from ensemble_rows import form, sell
 from indexed_network import DAY, TASK_FILE, IndexedNetwork, app_of, served
@@ -59,12 +59,6 @@ def watched(request: pytest.FixtureRequest, network: IndexedNetwork, browser: Br
         context.close()
     assert found.elsewhere == []
     assert found.errors == []
-
-
-def go(page: Page, path: str) -> None:
-    page.evaluate("path => { location.hash = path }", path)
-    expect(page.locator("h1")).to_be_visible()
-    expect(page.locator(".loading")).to_have_count(0)
 
 
 def looks_right(page: Page, picture: Path) -> None:

@@ -13,7 +13,7 @@ from consilium_server.api.dashboard import built
 from consilium_server.database.engine import writing
 from consilium_server.database.tables import VerifiedNameRow
 from consilium_server.index import store
-from dashboard_driver import NEEDED, violations
+from dashboard_driver import NEEDED, go, violations
 from eth_account import Account
 from fastapi.testclient import TestClient
 from indexed_network import HOSPITALS, TASK_FILE, IndexedNetwork, app_of, populated, served
@@ -64,12 +64,6 @@ def watched(network: IndexedNetwork, browser: Browser) -> Iterator[Watched]:
         context.close()
     assert found.elsewhere == []
     assert found.errors == []
-
-
-def go(page: Page, path: str) -> None:
-    page.evaluate("path => { location.hash = path }", path)
-    expect(page.locator("h1")).to_be_visible()
-    expect(page.locator(".loading")).to_have_count(0)
 
 
 def unsigned(account: str, name: str) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from consilium_chain.ledger.ledger import Ledger
 from consilium_chain.ledger.structs import Role
@@ -27,8 +27,7 @@ class Books:
 
     @property
     def held(self) -> int:
-        kept = self.wallets + self.staked + self.rewards + self.rounding + self.pools + self.refunds + self.sales
-        return kept + self.burnt
+        return int(sum(astuple(self))) - self.minted
 
     @property
     def difference(self) -> int:

@@ -1,4 +1,4 @@
-"""An account's own, out of an ended task."""
+"""How an account takes its bond and its rewards out of an ended task."""
 
 from __future__ import annotations
 

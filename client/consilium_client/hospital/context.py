@@ -61,7 +61,7 @@ class Context:
         """The block from which on this hospital signs an update. Secret shares are for the cohort's members in their
         order, and a reorganisation may change both: committed then, they would pass for false ones.
         """
-        if not view.masked or self._confirmations == 1:
+        if not view.masked or self._confirmations == 1:  # then the view's block is enough: spares a request
             return 0
         return self._confirmed_at(view, Phase.COMMITTING)
 
